@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/run_dir.h"
+
+#include "base/error.h"
+
+namespace tritonrl {
+
+namespace fs = std::filesystem;
+
+RunDir::RunDir(fs::path path, Json state, JsonLinesWriter steps, JsonLinesWriter verdicts)
+    : path_(std::move(path)), state_(std::move(state)), steps_(std::move(steps)), verdicts_(std::move(verdicts)) {}
+
+namespace {
+
+// Drops records of phases that were not finished: they will be written again.
+void drop_unfinished(const fs::path& file, const Json& state) {
+  if (!fs::exists(file)) return;
+  std::string kept;
+  bool dropped = false;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    Json record = Json::parse(line, nullptr, false);
+    const char* key = record.is_object() && record.contains("unit") ? "unit" : "phase";
+    bool done = record.is_object() && record.contains(key) && record[key].is_string() &&
+                state["phases"].contains(record[key].get<std::string>());
+    if (done) {
+      kept += line + "\n";
+    } else {
+      dropped = true;
+    }
+  }
+  if (dropped) write_file(file, kept);
+}
+
+}  // namespace
+
+RunDir RunDir::open(const fs::path& path, const std::string& config_yaml, bool overwrite) {
+  try {
+    if (overwrite && fs::exists(path)) {
+      if (!fs::exists(path / "config.yaml")) {
+        throw usage_error("is not a run directory, so it will not be overwritten", path.string());
+      }
+      fs::remove_all(path);
+    }
+    for (const char* folder : {"rollouts", "checkpoints"}) fs::create_directories(path / folder);
+  } catch (const fs::filesystem_error& e) {
+    throw environment_error(std::string("cannot create the run directory: ") + e.code().message(), path.string());
+  }
+  fs::path config = path / "config.yaml", state_file = path / "state.json";
+  Json state = {{"phases", Json::object()}};
+  if (fs::exists(config)) {
+    if (read_file(config) != config_yaml) {
+      throw usage_error("holds a run with another config", path.string(),
+                        "choose another run.name, or start it anew with --overwrite");
+    }
+    if (fs::exists(state_file)) state = read_json(state_file);
+    if (!state.is_object() || !state.contains("phases") || !state["phases"].is_object()) {
+      throw usage_error("is damaged", state_file.string(), "start the run anew with --overwrite");
+    }
+    drop_unfinished(path / "steps.jsonl", state);
+    drop_unfinished(path / "verdicts.jsonl", state);
+  } else {
+    write_file(config, config_yaml);
+  }
+  return RunDir(path, std::move(state), JsonLinesWriter::open(path / "steps.jsonl"),
+                JsonLinesWriter::open(path / "verdicts.jsonl"));
+}
+
+bool RunDir::phase_done(const std::string& phase) const { return state_["phases"].contains(phase); }
+
+Json RunDir::phase_data(const std::string& phase) const {
+  return phase_done(phase) ? state_["phases"][phase] : Json();
+}
+
+void RunDir::mark_done(const std::string& phase, Json data) {
+  state_["phases"][phase] = std::move(data);
+  write_file(path_ / "state.json", state_.dump(2) + "\n");
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run directory: everything one run wrote, always readable, also while it is being written.
+//
+//   config.yaml  resolved           env.json      machine, compiler, libraries, commit
+//   steps.jsonl  one line a step    verdicts.jsonl  one line a candidate
+//   rollouts/    sampled answers    checkpoints/  adapters in PEFT's layout
+//   results.json  report.html  report.md  log.txt
+//   state.json   which phases are done; a second start goes on behind the last of them
+//
+// Lines of the two .jsonl files name the phase they belong to in "unit" or else "phase"; reopening drops those of phases
+// that were not finished, because they will be written again.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/json.h"
+
+namespace tritonrl {
+
+class RunDir {
+ public:
+  // Creates the folder, or reopens it when it was made with the same config (then finished phases are kept).
+  // Throws Error (usage) when it holds a run of another config and `overwrite` is false; with overwrite the old one is
+  // removed. Throws Error (environment) when it cannot be written.
+  static RunDir open(const std::filesystem::path& path, const std::string& config_yaml, bool overwrite);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+  bool phase_done(const std::string& phase) const;
+  // What mark_done stored for the phase; null when it is not done.
+  Json phase_data(const std::string& phase) const;
+  // Records that a phase is complete. Atomic.
+  void mark_done(const std::string& phase, Json data = Json::object());
+
+  JsonLinesWriter& steps() { return steps_; }
+  JsonLinesWriter& verdicts() { return verdicts_; }
+
+ private:
+  RunDir(std::filesystem::path path, Json state, JsonLinesWriter steps, JsonLinesWriter verdicts);
+  std::filesystem::path path_;
+  Json state_;
+  JsonLinesWriter steps_, verdicts_;
+};
+
+}  // namespace tritonrl

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU kernels compiled for one instruction set (flags: CMakeLists.txt).
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#include "model/cpu/kernels.h"
+
+namespace tritonrl::cpu {
+namespace avx512 {
+#include "model/cpu/kernels_impl.inc"
+}  // namespace avx512
+
+Kernels kernels_avx512() { return avx512::make_kernels("avx512"); }
+
+}  // namespace tritonrl::cpu

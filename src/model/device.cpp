@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/device.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace tritonrl {
+
+bool has_cuda_driver() {
+  return std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
+}
+
+namespace {
+
+// Registers LibTorch's CUDA backend with the dispatcher. Returns "" or the reason why not.
+std::string load_cuda_backend() {
+  static const std::string problem = []() -> std::string {
+    if (!has_cuda_driver()) return "no NVIDIA driver on this machine";
+    for (const char* library : {"libc10_cuda.so", "libtorch_cuda.so"}) {
+      if (!::dlopen(library, RTLD_NOW | RTLD_GLOBAL)) return cat("cannot load ", library, ": ", ::dlerror());
+    }
+    if (!at::globalContext().hasCUDA()) return "LibTorch sees no GPU";
+    return "";
+  }();
+  return problem;
+}
+
+}  // namespace
+
+at::Device open_device(const std::string& name) {
+  if (name == "cpu") return at::Device(at::kCPU);
+  if (name == "auto" && !has_cuda_driver()) return at::Device(at::kCPU);
+  if (name != "auto" && name.rfind("cuda", 0) != 0) {
+    throw usage_error("device '" + name + "' is not known", "", "one of: auto, cpu, cuda, cuda:N");
+  }
+  std::string problem = load_cuda_backend();
+  if (!problem.empty()) {
+    if (name != "auto") throw environment_error("cannot use " + name + ": " + problem, "", "use device: cpu");
+    log_warn("using the CPU: " + problem);
+    return at::Device(at::kCPU);
+  }
+  at::Device device(name == "auto" || name == "cuda" ? "cuda:0" : name);
+  int64_t count = at::detail::getCUDAHooks().deviceCount();
+  if (device.index() >= count) throw environment_error(cat(name, " does not exist: ", count, " GPUs here"));
+  return device;
+}
+
+at::ScalarType compute_dtype(const std::string& name) {
+  if (name == "fp32") return at::kFloat;
+  if (name == "bf16" || name == "auto") return at::kBFloat16;
+  throw usage_error("dtype '" + name + "' is not known", "", "one of: auto, bf16, fp32");
+}
+
+}  // namespace tritonrl

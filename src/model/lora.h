@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// LoRA adapters (Hu et al., 2021): y = W x + (alpha / r) B A x, with W frozen.
+//
+// Parameters are float on the weights' device. A starts as PEFT has it (Kaiming-uniform with a = sqrt(5), that is uniform
+// in +-1/sqrt(inputs)), B as zeros. Folders are in PEFT's layout: adapter_config.json and adapter_model.safetensors.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "base/rng.h"
+#include "model/weights.h"
+
+namespace tritonrl {
+
+struct LoraConfig {
+  int64_t rank = 16;
+  double alpha = 32;
+  double dropout = 0.05;  // On the adapter's input, while training.
+  std::vector<std::string> targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("rank", rank, "rank r of the update");
+    v("alpha", alpha, "the update is scaled by alpha / rank");
+    v("dropout", dropout, "dropout on the adapter's input while training");
+    v("targets", targets, "projections that get an adapter");
+  }
+  void validate() const;
+};
+
+// The adapter of one projection; its outputs are rows [offset, offset + outputs) of the fused matrix.
+struct LoraPair {
+  std::string target;  // "q_proj", ...
+  int64_t offset = 0;
+  at::Tensor a_RK, b_NR;
+  at::Tensor grad_a, grad_b;  // Float, made by zero_gradients().
+};
+
+struct LoraLayer {
+  std::vector<LoraPair> qkv, o, gate_up, down;  // Per fused matrix; empty where there is no adapter.
+};
+
+class LoraAdapter {
+ public:
+  static LoraAdapter create(const Weights& weights, const LoraConfig& config, Rng rng);
+  // Reads PEFT's layout. Throws Error (usage) when it does not fit these weights.
+  static LoraAdapter load(const std::string& folder, const Weights& weights);
+  // Writes PEFT's layout; base_model goes into adapter_config.json. Atomic per file.
+  void save(const std::string& folder, const std::string& base_model) const;
+
+  LoraAdapter clone() const;  // A deep copy.
+  double scale() const { return config.alpha / static_cast<double>(config.rank); }
+  // Calls fn(name, tensor) in a fixed order; names as in PEFT's files.
+  void for_each_parameter(const std::function<void(const std::string&, at::Tensor&)>& fn);
+  std::vector<at::Tensor> parameters();
+  std::vector<at::Tensor> gradients();  // Same order as parameters().
+  void zero_gradients();
+  int64_t parameter_count();
+
+  LoraConfig config;
+  std::vector<LoraLayer> layers;
+};
+
+// base with the adapter's update added to its matrices (sums in float, rounded once). Matrices without an adapter, norms
+// and embeddings are shared with base. The result is for generation only: it keeps nothing that gradients need.
+std::shared_ptr<const Weights> merge(const Weights& base, const LoraAdapter& adapter);
+
+}  // namespace tritonrl

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/ops.h"
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "model/cpu/kernels.h"
+
+namespace tritonrl {
+
+using cpu::half;
+using cpu::kernels;
+using cpu::Store;
+
+namespace {
+
+half* h(const at::Tensor& t) { return static_cast<half*>(t.data_ptr()); }
+float* f(const at::Tensor& t) { return t.data_ptr<float>(); }
+int32_t* i(const at::Tensor& t) { return t.data_ptr<int32_t>(); }
+bool is_half(const at::Tensor& t) { return t.scalar_type() == at::kBFloat16; }
+
+at::Tensor pack(const at::Tensor& weight_NK) {
+  int64_t n = weight_NK.size(0), k = weight_NK.size(1);
+  auto packed = at::empty({cpu::packed_size(n, k)}, weight_NK.options());
+  if (is_half(weight_NK)) {
+    kernels().pack_half(h(weight_NK), n, k, h(packed));
+  } else {
+    kernels().pack_float(f(weight_NK), n, k, f(packed));
+  }
+  return packed;
+}
+
+void gemm(const at::Tensor& x, const at::Tensor& packed, int64_t n, int64_t k, const at::Tensor& bias, at::Tensor& out,
+          Store store) {
+  CHECK(x.size(-1) == k && x.is_contiguous() && x.scalar_type() == packed.scalar_type()) << "gemm of " << x.sizes();
+  const float* bias_ptr = bias.defined() ? f(bias) : nullptr;
+  if (is_half(x)) {
+    kernels().gemm_half(h(x), x.size(0), k, h(packed), n, bias_ptr, out.data_ptr(), store);
+  } else {
+    kernels().gemm_float(f(x), x.size(0), k, f(packed), n, bias_ptr, out.data_ptr(), store);
+  }
+}
+
+}  // namespace
+
+Linear make_linear(at::Tensor weight_NK, at::Tensor bias_N, bool keep_plain, bool for_training) {
+  Linear out;
+  out.outputs = weight_NK.size(0);
+  out.inputs = weight_NK.size(1);
+  out.bias_N = bias_N.defined() ? bias_N.to(at::kFloat).contiguous() : bias_N;
+  weight_NK = weight_NK.contiguous();
+  if (!weight_NK.is_cpu()) {
+    out.weight_NK = weight_NK;
+    return out;
+  }
+  out.packed = pack(weight_NK);
+  if (for_training) out.packed_transpose = pack(weight_NK.t().contiguous());
+  if (keep_plain) out.weight_NK = weight_NK;
+  return out;
+}
+
+at::Tensor plain_weight(const Linear& w) {
+  if (w.weight_NK.defined()) return w.weight_NK;
+  int64_t panels = cpu::panels(w.outputs), depth = w.inputs + w.inputs % 2, panel = cpu::kPanel;
+  at::Tensor plain = is_half(w.packed)
+                         ? w.packed.view({panels, depth / 2, panel, 2}).permute({0, 2, 1, 3}).reshape({panels * panel, depth})
+                         : w.packed.view({panels, depth, panel}).permute({0, 2, 1}).reshape({panels * panel, depth});
+  return plain.slice(0, 0, w.outputs).slice(1, 0, w.inputs).contiguous();
+}
+
+at::Tensor linear(const Linear& w, const at::Tensor& x) {
+  if (!x.is_cpu()) {
+    return w.bias_N.defined() ? at::linear(x, w.weight_NK, w.bias_N.to(x.scalar_type())) : at::linear(x, w.weight_NK);
+  }
+  auto out = at::empty({x.size(0), w.outputs}, x.options());
+  gemm(x, w.packed, w.outputs, w.inputs, w.bias_N, out, Store::kSame);
+  return out;
+}
+
+at::Tensor linear_float(const Linear& w, const at::Tensor& x) {
+  if (!x.is_cpu()) return linear(w, x).to(at::kFloat);
+  auto out = at::empty({x.size(0), w.outputs}, x.options().dtype(at::kFloat));
+  gemm(x, w.packed, w.outputs, w.inputs, w.bias_N, out, Store::kFloat);
+  return out;
+}
+
+void linear_add_(const Linear& w, const at::Tensor& x, at::Tensor& residual) {
+  if (!x.is_cpu()) {
+    residual.add_(linear(w, x));
+  } else {
+    gemm(x, w.packed, w.outputs, w.inputs, w.bias_N, residual, Store::kAdd);
+  }
+}
+
+at::Tensor linear_transposed(const Linear& w, const at::Tensor& dy) {
+  if (!dy.is_cpu()) return at::mm(dy, w.weight_NK);
+  CHECK(w.packed_transpose.defined()) << "weight was not loaded for training";
+  auto out = at::empty({dy.size(0), w.inputs}, dy.options());
+  gemm(dy, w.packed_transpose, w.inputs, w.outputs, {}, out, Store::kSame);
+  return out;
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType dtype, at::Tensor* inverse) {
+  if (!x.is_cpu()) {
+    auto scale = x.square().mean(-1, true).add_(eps).rsqrt_();
+    if (inverse) *inverse = scale.squeeze(-1);
+    return (x * scale * weight).to(dtype);
+  }
+  auto y = at::empty(x.sizes(), x.options().dtype(dtype));
+  float* inverse_ptr = nullptr;
+  if (inverse) {
+    *inverse = at::empty({x.size(0)}, x.options());
+    inverse_ptr = f(*inverse);
+  }
+  if (is_half(y)) {
+    kernels().rms_norm_half(f(x), f(weight), x.size(0), x.size(1), static_cast<float>(eps), h(y), inverse_ptr);
+  } else {
+    kernels().rms_norm_float(f(x), f(weight), x.size(0), x.size(1), static_cast<float>(eps), f(y), inverse_ptr);
+  }
+  return y;
+}
+
+void rms_norm_backward_add_(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& inverse,
+                            at::Tensor& dx) {
+  if (!x.is_cpu()) {
+    auto g = dy.to(at::kFloat) * weight, scale = inverse.unsqueeze(-1);
+    auto dot = (g * x).mean(-1, true);
+    dx.add_(scale * (g - x * dot * scale * scale));
+  } else if (is_half(dy)) {
+    kernels().rms_norm_backward_half(h(dy), f(x), f(weight), f(inverse), x.size(0), x.size(1), f(dx));
+  } else {
+    kernels().rms_norm_backward_float(f(dy), f(x), f(weight), f(inverse), x.size(0), x.size(1), f(dx));
+  }
+}
+
+RopeTable make_rope_table(const std::vector<double>& inverse_frequencies, int64_t positions, at::Device device) {
+  auto size = static_cast<int64_t>(inverse_frequencies.size());
+  auto cos = at::empty({positions, size}, at::kFloat), sin = at::empty({positions, size}, at::kFloat);
+  for (int64_t p = 0; p < positions; ++p) {
+    for (int64_t j = 0; j < size; ++j) {
+      // Angles in float, as the reference implementation has them.
+      float angle = static_cast<float>(p) * static_cast<float>(inverse_frequencies[static_cast<size_t>(j)]);
+      f(cos)[p * size + j] = std::cos(angle);
+      f(sin)[p * size + j] = std::sin(angle);
+    }
+  }
+  return {cos.to(device), sin.to(device)};
+}
+
+void rope_(at::Tensor& x, int64_t heads, int64_t d, const at::Tensor& position, const RopeTable& table, float sign) {
+  if (!x.is_cpu()) {
+    auto view = x.slice(1, 0, heads * d).view({x.size(0), heads, d});
+    auto cos = table.cos.index_select(0, position).unsqueeze(1), sin = table.sin.index_select(0, position).unsqueeze(1) * sign;
+    auto first = view.slice(2, 0, d / 2).to(at::kFloat), second = view.slice(2, d / 2, d).to(at::kFloat);
+    auto rotated = at::cat({first * cos - second * sin, second * cos + first * sin}, 2);
+    view.copy_(rotated);
+  } else if (is_half(x)) {
+    kernels().rope_half(h(x), x.size(0), x.size(1), heads, d, i(position), f(table.cos), f(table.sin), sign);
+  } else {
+    kernels().rope_float(f(x), x.size(0), x.size(1), heads, d, i(position), f(table.cos), f(table.sin), sign);
+  }
+}
+
+at::Tensor swiglu(const at::Tensor& gate_up) {
+  int64_t n = gate_up.size(1) / 2;
+  if (!gate_up.is_cpu()) {
+    return (at::silu(gate_up.slice(1, 0, n).to(at::kFloat)) * gate_up.slice(1, n, 2 * n)).to(gate_up.scalar_type());
+  }
+  auto out = at::empty({gate_up.size(0), n}, gate_up.options());
+  if (is_half(gate_up)) {
+    kernels().swiglu_half(h(gate_up), gate_up.size(0), n, h(out));
+  } else {
+    kernels().swiglu_float(f(gate_up), gate_up.size(0), n, f(out));
+  }
+  return out;
+}
+
+at::Tensor swiglu_backward(const at::Tensor& dh, const at::Tensor& gate_up) {
+  int64_t n = gate_up.size(1) / 2;
+  if (!dh.is_cpu()) {
+    auto gate = gate_up.slice(1, 0, n).to(at::kFloat), up = gate_up.slice(1, n, 2 * n).to(at::kFloat), d = dh.to(at::kFloat);
+    auto sigmoid = at::sigmoid(gate);
+    auto dgate = d * up * sigmoid * (1 + gate * (1 - sigmoid));
+    return at::cat({dgate, d * gate * sigmoid}, 1).to(dh.scalar_type());
+  }
+  auto out = at::empty_like(gate_up);
+  if (is_half(dh)) {
+    kernels().swiglu_backward_half(h(dh), h(gate_up), dh.size(0), n, h(out));
+  } else {
+    kernels().swiglu_backward_float(f(dh), f(gate_up), dh.size(0), n, f(out));
+  }
+  return out;
+}
+
+at::Tensor cross_entropy_(at::Tensor& logits, const at::Tensor& target, const at::Tensor& weight) {
+  int64_t t = logits.size(0), v = logits.size(1);
+  if (!logits.is_cpu()) {
+    auto log_probs = at::log_softmax(logits, -1, at::kFloat);
+    auto index = target.to(at::kLong).unsqueeze(1);
+    auto picked = log_probs.gather(1, index).squeeze(1);
+    if (weight.defined()) {
+      auto gradient = log_probs.exp_();
+      gradient.scatter_add_(1, index, at::full({t, 1}, -1.0, gradient.options()));
+      logits.copy_(gradient * weight.unsqueeze(1));
+    }
+    return picked;
+  }
+  auto out = at::empty({t}, logits.options().dtype(at::kFloat));
+  const float* weights = weight.defined() ? f(weight) : nullptr;
+  if (is_half(logits)) {
+    kernels().cross_entropy_half(h(logits), t, v, i(target), weights, f(out));
+  } else {
+    kernels().cross_entropy_float(f(logits), t, v, i(target), weights, f(out));
+  }
+  return out;
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations a decoder is made of, on tensors: our own kernels on the CPU (cpu/kernels.h), ATen on a GPU.
+//
+// Legend: T rows (tokens of all sequences, packed without padding), H hidden, N outputs, K inputs, D head size.
+// Activations have the compute dtype (float or bfloat16); the residual stream and norm weights are float.
+// All tensors of a call live on one device and are contiguous.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+namespace tritonrl {
+
+// A linear map. On the CPU the weight is kept packed for products with it and, when gradients are wanted, packed again
+// for products with its transpose; the plain matrix is then dropped.
+struct Linear {
+  int64_t outputs = 0, inputs = 0;
+  at::Tensor weight_NK;        // Plain, compute dtype. On the CPU undefined once packed.
+  at::Tensor packed;           // CPU only.
+  at::Tensor packed_transpose; // CPU only; see enable_gradient.
+  at::Tensor bias_N;           // Float; undefined = none.
+};
+
+// Takes a plain weight in compute dtype on its final device. `keep_plain` keeps the matrix beside the packed form.
+Linear make_linear(at::Tensor weight_NK, at::Tensor bias_N = {}, bool keep_plain = false, bool for_training = false);
+// The plain weight, unpacked if need be (compute dtype).
+at::Tensor plain_weight(const Linear& linear);
+
+at::Tensor linear(const Linear& w, const at::Tensor& x_TK);                            // -> TN, compute dtype.
+at::Tensor linear_float(const Linear& w, const at::Tensor& x_TK);                      // -> TN, float (logits).
+void linear_add_(const Linear& w, const at::Tensor& x_TK, at::Tensor& residual_TN);    // residual (float) += x W^T.
+at::Tensor linear_transposed(const Linear& w, const at::Tensor& dy_TN);                // dy W -> TK. REQUIRES: for_training.
+
+at::Tensor rms_norm(const at::Tensor& x_TH, const at::Tensor& weight_H, double eps, at::ScalarType dtype,
+                    at::Tensor* inverse_T = nullptr);
+void rms_norm_backward_add_(const at::Tensor& dy_TH, const at::Tensor& x_TH, const at::Tensor& weight_H,
+                            const at::Tensor& inverse_T, at::Tensor& dx_TH);
+
+struct RopeTable {
+  at::Tensor cos, sin;  // [positions][D/2], float.
+};
+RopeTable make_rope_table(const std::vector<double>& inverse_frequencies, int64_t positions, at::Device device);
+// Rotates the first `heads` heads of each row in place. sign = -1 is the gradient.
+void rope_(at::Tensor& x_T, int64_t heads, int64_t head_dim, const at::Tensor& position_T, const RopeTable& table,
+           float sign = 1);
+
+at::Tensor swiglu(const at::Tensor& gate_up_T2I);                                 // silu(gate) * up.
+at::Tensor swiglu_backward(const at::Tensor& dh_TI, const at::Tensor& gate_up_T2I);
+
+// Causal attention inside each packed sequence. starts has S + 1 entries; qkv rows are [q heads | k heads | v heads].
+struct AttentionSaved {
+  std::vector<at::Tensor> out, logsumexp;  // Per sequence.
+};
+at::Tensor attention(const at::Tensor& qkv, const std::vector<int64_t>& starts, int64_t heads, int64_t kv_heads,
+                     int64_t head_dim, AttentionSaved* saved);
+at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const std::vector<int64_t>& starts,
+                              int64_t heads, int64_t kv_heads, int64_t head_dim, const AttentionSaved& saved);
+
+// Attention of single rows to a key-value cache: row t sees the first length[t] positions of slot[t].
+// Caches are [slots][kv_heads][capacity][D]; longest is the maximum of length.
+at::Tensor attend_cache(const at::Tensor& qkv, const at::Tensor& k_cache, const at::Tensor& v_cache,
+                        const at::Tensor& slot_T, const at::Tensor& length_T, int64_t longest, int64_t heads,
+                        int64_t kv_heads, int64_t head_dim);
+// Writes the k and v parts of each row to position[t] of slot[t].
+void store_cache(const at::Tensor& qkv, at::Tensor& k_cache, at::Tensor& v_cache, const at::Tensor& slot_T,
+                 const at::Tensor& position_T, int64_t heads, int64_t kv_heads, int64_t head_dim);
+
+// log softmax(logits)[target] per row; with weights, logits become the gradient of -sum_t weight[t] log_prob[t].
+at::Tensor cross_entropy_(at::Tensor& logits_TV, const at::Tensor& target_T, const at::Tensor& weight_T);
+
+}  // namespace tritonrl

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts text into the words BPE works on, with the exact rules of the tokenizers we know.
+//
+//   SmolLM2   no normaliser; every digit alone, GPT-2's pattern on what lies between digits
+//   Qwen2.5   NFC; its own pattern (contractions in any case, single digits, newlines kept with punctuation)
+//
+// Anything else in a tokenizer.json is refused: a pattern that is nearly right gives ids that are nearly right, and a
+// model trained on those is worse for no visible reason.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace tritonrl {
+
+class PreTokenizer {
+ public:
+  // Recognises "normalizer" and "pre_tokenizer" of a tokenizer.json. Throws Error (usage) "unknown tokenizer pattern".
+  static PreTokenizer from_json(const Json& tokenizer, const std::string& where);
+
+  bool uses_nfc() const { return uses_nfc_; }
+
+  // Appends the words of `text`, in order; joined they are `text`. The views point into it.
+  // REQUIRES: valid UTF-8, already normalised. Any thread.
+  void split(std::string_view text, std::vector<std::string_view>& words) const;
+
+ private:
+  struct Pattern;
+  std::shared_ptr<const Pattern> pattern_;
+  bool uses_nfc_ = false;
+};
+
+}  // namespace tritonrl

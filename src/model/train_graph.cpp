@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/train_graph.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace tritonrl {
+
+namespace {
+
+constexpr int64_t kHeadRows = 512;  // Rows of logits alive at a time.
+
+// The adapters that share one input, in compute dtype, and what their backward needs.
+struct LoraSaved {
+  at::Tensor a_cat;              // [sum of ranks, K]
+  std::vector<at::Tensor> b;     // [N, r] each.
+  at::Tensor input;              // Dropped-out input; undefined = the layer input itself.
+  at::Tensor mask;               // Scaled dropout mask; undefined = none.
+  at::Tensor low;                // input a_cat^T, [T, sum of ranks].
+};
+
+struct LayerSaved {
+  at::Tensor x1, inverse1, n1, qkv, attended, x2, inverse2, n2, gate_up, h;
+  AttentionSaved attention;
+  LoraSaved lora_qkv, lora_o, lora_gate_up, lora_down;
+};
+
+class Graph {
+ public:
+  Graph(const Weights& weights, const LoraAdapter* adapter, bool keep, Rng dropout)
+      : w_(weights), c_(weights.config), adapter_(adapter), keep_(keep), dropout_(dropout) {}
+
+  // The residual stream after the last layer, [T, H] float.
+  at::Tensor run(const PackedBatch& batch) {
+    starts_ = batch.starts;
+    auto options = at::TensorOptions().dtype(at::kInt);
+    auto tokens = at::empty({batch.size()}, options), position = at::empty({batch.size()}, options);
+    std::copy(batch.tokens.begin(), batch.tokens.end(), tokens.data_ptr<int32_t>());
+    for (size_t s = 0; s + 1 < starts_.size(); ++s) {
+      CHECK(starts_[s + 1] - starts_[s] <= w_.rope.cos.size(0)) << "sequence longer than the rope table";
+      for (int64_t t = starts_[s]; t < starts_[s + 1]; ++t) position.data_ptr<int32_t>()[t] = static_cast<int32_t>(t - starts_[s]);
+    }
+    position_ = position.to(w_.device);
+    at::Tensor x = w_.embedding_VH.index_select(0, tokens.to(w_.device)).to(at::kFloat);
+    saved_.resize(keep_ ? w_.layers.size() : 1);
+    for (size_t l = 0; l < w_.layers.size(); ++l) layer_forward(l, x);
+    return x;
+  }
+
+  // dx: gradient of the residual stream after the last layer; consumed.
+  void backward(at::Tensor dx) {
+    for (size_t l = w_.layers.size(); l-- > 0;) layer_backward(l, dx);
+  }
+
+ private:
+  void layer_forward(size_t l, at::Tensor& x) {
+    const LayerWeights& layer = w_.layers[l];
+    LayerSaved fresh;
+    LayerSaved& s = keep_ ? saved_[l] : fresh;
+    if (keep_) s.x1 = x.clone();
+    s.n1 = rms_norm(x, layer.input_norm_H, c_.rms_norm_eps, w_.dtype, &s.inverse1);
+    s.qkv = linear(layer.qkv, s.n1);
+    if (adapter_) lora_forward(adapter_->layers[l].qkv, s.n1, s.qkv, s.lora_qkv, l * 4);
+    rope_(s.qkv, c_.heads + c_.kv_heads, c_.head_dim, position_, w_.rope);
+    s.attended = attention(s.qkv, starts_, c_.heads, c_.kv_heads, c_.head_dim, keep_ ? &s.attention : nullptr);
+    linear_add_(layer.o, s.attended, x);
+    if (adapter_) lora_forward(adapter_->layers[l].o, s.attended, x, s.lora_o, l * 4 + 1);
+    if (keep_) s.x2 = x.clone();
+    s.n2 = rms_norm(x, layer.post_norm_H, c_.rms_norm_eps, w_.dtype, &s.inverse2);
+    s.gate_up = linear(layer.gate_up, s.n2);
+    if (adapter_) lora_forward(adapter_->layers[l].gate_up, s.n2, s.gate_up, s.lora_gate_up, l * 4 + 2);
+    s.h = swiglu(s.gate_up);
+    linear_add_(layer.down, s.h, x);
+    if (adapter_) lora_forward(adapter_->layers[l].down, s.h, x, s.lora_down, l * 4 + 3);
+  }
+
+  // y (compute dtype or float) += scale * dropout(x) A^T B^T for each adapter.
+  void lora_forward(const std::vector<LoraPair>& pairs, const at::Tensor& x, at::Tensor& y, LoraSaved& s, uint64_t site) {
+    if (pairs.empty()) return;
+    std::vector<at::Tensor> a;
+    for (const auto& pair : pairs) {
+      a.push_back(pair.a_RK.to(w_.dtype));
+      s.b.push_back(pair.b_NR.to(w_.dtype));
+    }
+    s.a_cat = at::cat(a);
+    at::Tensor input = x;
+    double p = adapter_->config.dropout;
+    if (keep_ && p > 0) {
+      s.mask = dropout_mask(x, p, site);
+      input = s.input = x * s.mask;
+    }
+    s.low = at::linear(input, s.a_cat);
+    int64_t rank = adapter_->config.rank;
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      auto from = static_cast<int64_t>(i) * rank;
+      auto low = pairs.size() == 1 ? s.low : s.low.slice(1, from, from + rank);
+      auto part = y.slice(1, pairs[i].offset, pairs[i].offset + s.b[i].size(0));
+      part.add_(at::linear(low, s.b[i]), adapter_->scale());
+    }
+    if (!keep_) s = {};
+  }
+
+  at::Tensor dropout_mask(const at::Tensor& x, double p, uint64_t site) {
+    uint64_t seed = dropout_.at(site).next_u64();
+    auto mask = at::empty(x.sizes(), x.options());
+    if (x.is_cpu()) {
+      mask.bernoulli_(1 - p, at::detail::createCPUGenerator(seed));
+    } else {
+      auto generator = at::globalContext().defaultGenerator(x.device()).clone();
+      generator.set_current_seed(seed);
+      mask.bernoulli_(1 - p, generator);
+    }
+    return mask.div_(1 - p);
+  }
+
+  // Gradient of y = W x + adapters with respect to x (compute dtype; undefined when not wanted); adds the adapters' own.
+  at::Tensor linear_backward(const Linear& linear, std::vector<LoraPair>& pairs, const at::Tensor& dy, const at::Tensor& x,
+                             LoraSaved& s, bool want_dx) {
+    at::Tensor dx = want_dx ? linear_transposed(linear, dy) : at::Tensor();
+    if (pairs.empty()) return dx;
+    const at::Tensor& input = s.input.defined() ? s.input : x;
+    int64_t rank = adapter_->config.rank;
+    auto dlow = at::empty_like(s.low);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      auto from = static_cast<int64_t>(i) * rank;
+      auto part = pairs.size() == 1 ? dy : dy.slice(1, pairs[i].offset, pairs[i].offset + s.b[i].size(0));
+      auto low = s.low.slice(1, from, from + rank);
+      dlow.slice(1, from, from + rank).copy_(at::mm(part, s.b[i]));
+      pairs[i].grad_b.add_(at::mm(part.t(), low), adapter_->scale());
+    }
+    dlow.mul_(adapter_->scale());
+    auto da = at::mm(dlow.t(), input);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      auto from = static_cast<int64_t>(i) * rank;
+      pairs[i].grad_a.add_(da.slice(0, from, from + rank));
+    }
+    if (want_dx) {
+      if (s.mask.defined()) {
+        dx.addcmul_(at::mm(dlow, s.a_cat), s.mask);
+      } else {
+        dx.add_(at::mm(dlow, s.a_cat));
+      }
+    }
+    return dx;
+  }
+
+  void layer_backward(size_t l, at::Tensor& dx) {
+    const LayerWeights& layer = w_.layers[l];
+    LayerSaved& s = saved_[l];
+    auto& lora = const_cast<LoraAdapter*>(adapter_)->layers[l];
+    at::Tensor g = dx.to(w_.dtype);
+    at::Tensor dh = linear_backward(layer.down, lora.down, g, s.h, s.lora_down, true);
+    at::Tensor dgate_up = swiglu_backward(dh, s.gate_up);
+    at::Tensor dn = linear_backward(layer.gate_up, lora.gate_up, dgate_up, s.n2, s.lora_gate_up, true);
+    rms_norm_backward_add_(dn, s.x2, layer.post_norm_H, s.inverse2, dx);
+    g = dx.to(w_.dtype);
+    at::Tensor dattended = linear_backward(layer.o, lora.o, g, s.attended, s.lora_o, true);
+    at::Tensor dqkv = attention_backward(dattended, s.qkv, starts_, c_.heads, c_.kv_heads, c_.head_dim, s.attention);
+    rope_(dqkv, c_.heads + c_.kv_heads, c_.head_dim, position_, w_.rope, -1);
+    dn = linear_backward(layer.qkv, lora.qkv, dqkv, s.n1, s.lora_qkv, l > 0);  // Embeddings are frozen.
+    if (l > 0) rms_norm_backward_add_(dn, s.x1, layer.input_norm_H, s.inverse1, dx);
+    s = {};  // Frees the layer's activations.
+  }
+
+  const Weights& w_;
+  const ModelConfig& c_;
+  const LoraAdapter* adapter_;
+  bool keep_;
+  Rng dropout_;
+  std::vector<int64_t> starts_;
+  at::Tensor position_;
+  std::vector<LayerSaved> saved_;
+};
+
+// Loss over the rows that carry it; with dx, fills it with the gradient of the residual stream.
+LossResult head_loss(const Weights& w, const at::Tensor& x, const PackedBatch& batch, at::Tensor* dx) {
+  LossResult result;
+  auto rows = static_cast<int64_t>(batch.loss_rows.size());
+  CHECK(batch.loss_weights.size() == batch.loss_rows.size()) << "one weight a loss row";
+  if (dx) *dx = at::zeros_like(x);
+  for (int64_t begin = 0; begin < rows; begin += kHeadRows) {
+    int64_t count = std::min(kHeadRows, rows - begin);
+    auto index = at::empty({count}, at::kLong), target = at::empty({count}, at::kInt);
+    auto weight = at::empty({count}, at::kFloat);
+    for (int64_t r = 0; r < count; ++r) {
+      int64_t row = batch.loss_rows[static_cast<size_t>(begin + r)];
+      index.data_ptr<int64_t>()[r] = row;
+      target.data_ptr<int32_t>()[r] = batch.tokens[static_cast<size_t>(row + 1)];
+      weight.data_ptr<float>()[r] = batch.loss_weights[static_cast<size_t>(begin + r)];
+    }
+    index = index.to(w.device);
+    auto picked = x.index_select(0, index);
+    at::Tensor inverse;
+    auto normed = rms_norm(picked, w.final_norm_H, w.config.rms_norm_eps, w.dtype, &inverse);
+    auto logits = linear(w.head, normed);
+    auto log_probs = cross_entropy_(logits, target.to(w.device), dx ? weight.to(w.device) : at::Tensor());
+    if (dx) {
+      auto dnormed = linear_transposed(w.head, logits);  // logits now hold their own gradient.
+      auto dpicked = at::zeros_like(picked);
+      rms_norm_backward_add_(dnormed, picked, w.final_norm_H, inverse, dpicked);
+      dx->index_add_(0, index, dpicked);
+    }
+    auto on_cpu = log_probs.to(at::kCPU).contiguous();
+    for (int64_t r = 0; r < count; ++r) {
+      float log_prob = on_cpu.data_ptr<float>()[r];
+      result.log_probs.push_back(log_prob);
+      result.loss -= static_cast<double>(batch.loss_weights[static_cast<size_t>(begin + r)]) * log_prob;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void PackedBatch::append(const std::vector<int32_t>& sequence, const std::vector<float>& weights) {
+  CHECK(sequence.size() == weights.size() && !sequence.empty()) << sequence.size() << " tokens, " << weights.size() << " weights";
+  int64_t start = size();
+  tokens.insert(tokens.end(), sequence.begin(), sequence.end());
+  starts.push_back(size());
+  for (size_t t = 1; t < sequence.size(); ++t) {
+    if (weights[t] == 0) continue;
+    loss_rows.push_back(start + static_cast<int64_t>(t) - 1);
+    loss_weights.push_back(weights[t]);
+  }
+}
+
+LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout) {
+  at::InferenceMode no_autograd;
+  Graph graph(weights, &adapter, true, dropout);
+  at::Tensor x = graph.run(batch), dx;
+  LossResult result = head_loss(weights, x, batch, &dx);
+  graph.backward(dx);
+  return result;
+}
+
+LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch) {
+  at::InferenceMode no_autograd;
+  at::Tensor x = Graph(weights, adapter, false, Rng(0)).run(batch);
+  return head_loss(weights, x, batch, nullptr);
+}
+
+at::Tensor forward_logits(const Weights& weights, const LoraAdapter* adapter, const std::vector<int32_t>& tokens) {
+  at::InferenceMode no_autograd;
+  PackedBatch batch;
+  batch.append(tokens, std::vector<float>(tokens.size(), 0));
+  at::Tensor x = Graph(weights, adapter, false, Rng(0)).run(batch);
+  return linear_float(weights.head, rms_norm(x, weights.final_norm_H, weights.config.rms_norm_eps, weights.dtype));
+}
+
+}  // namespace tritonrl

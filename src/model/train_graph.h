@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forward and backward of a decoder with a LoRA adapter on a packed batch, written out by hand.
+//
+// Sequences lie one behind the other without padding and do not see each other. Only the adapter gets gradients, so no
+// gradient of a frozen matrix is ever formed, the head runs on the rows that carry loss alone, and logits exist one chunk of
+// rows at a time. Autograd is the oracle in the tests.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/rng.h"
+#include "model/lora.h"
+#include "model/weights.h"
+
+namespace tritonrl {
+
+// A packed batch. Row t of a sequence predicts the sequence's token t + 1.
+struct PackedBatch {
+  std::vector<int32_t> tokens;          // All sequences, one behind the other.
+  std::vector<int64_t> starts = {0};    // S + 1 offsets into tokens.
+  std::vector<int64_t> loss_rows;       // Rows whose prediction carries loss (or whose log-probability is wanted).
+  std::vector<float> loss_weights;      // One a loss row: d loss / d(-log p).
+
+  // Appends a sequence; weights[t] belongs to predicting tokens[t] (weights[0] is ignored, 0 = no loss).
+  void append(const std::vector<int32_t>& sequence, const std::vector<float>& weights);
+  int64_t size() const { return static_cast<int64_t>(tokens.size()); }
+};
+
+struct LossResult {
+  double loss = 0;               // sum of weight * -log p.
+  std::vector<float> log_probs;  // One a loss row: log p of the true next token.
+};
+
+// Computes the loss and adds its gradient to the adapter's (REQUIRES: zero_gradients() was called, weights loaded for
+// training). `dropout` drives the adapter's dropout.
+LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout);
+
+// Log-probabilities only; adapter may be null. No dropout.
+LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch);
+
+// Logits of every row, float [T, V]. For tests and small inputs.
+at::Tensor forward_logits(const Weights& weights, const LoraAdapter* adapter, const std::vector<int32_t>& tokens);
+
+}  // namespace tritonrl

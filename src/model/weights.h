@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frozen weights of a decoder, fused and laid out for our kernels.
+//
+// q, k, v are one matrix and so are gate and up: fewer, larger products. One set of weights may be shared by any number
+// of graphs and decoders (shared_ptr, read-only).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/model_config.h"
+#include "model/ops.h"
+
+namespace tritonrl {
+
+struct LayerWeights {
+  at::Tensor input_norm_H, post_norm_H;  // Float.
+  Linear qkv, o, gate_up, down;
+};
+
+struct Weights {
+  ModelConfig config;
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;  // Compute dtype.
+  at::Tensor embedding_VH;            // Compute dtype.
+  std::vector<LayerWeights> layers;
+  at::Tensor final_norm_H;
+  Linear head;
+  RopeTable rope;
+};
+
+struct LoadOptions {
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kBFloat16;
+  bool for_training = true;      // Also keep what gradients need.
+  int64_t max_positions = 8192;  // Rope table rows; clipped to the model's own limit.
+};
+
+// Reads a Hugging Face folder. Throws Error (usage) that names file and tensor for anything missing or misshapen.
+std::shared_ptr<const Weights> load_weights(const std::string& folder, const LoadOptions& options);
+
+}  // namespace tritonrl

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// AdamW (Loshchilov and Hutter, 2019), gradient clipping and the learning-rate schedule.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/config.h"
+
+namespace tritonrl {
+
+struct OptimizerConfig {
+  double lr = 1e-3;  // Peak. The published 2e-4 is for the 7B model.
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  double max_grad_norm = 1.0;  // Of all gradients together; 0 = no clipping.
+  double warmup = 0.1;         // Share of the steps over which lr rises linearly; it then falls as a cosine to 0.
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("lr", lr, "peak learning rate");
+    v("beta1", beta1, "decay of the first moment");
+    v("beta2", beta2, "decay of the second moment");
+    v("eps", eps, "added to the root of the second moment");
+    v("weight_decay", weight_decay, "decoupled weight decay");
+    v("max_grad_norm", max_grad_norm, "gradients are scaled down to this norm; 0 = never");
+    v("warmup", warmup, "share of the steps with rising learning rate; cosine to 0 follows");
+  }
+  void validate() const;
+};
+
+// Learning rate of step `step` (0-based) of `steps`: linear warm-up over round(warmup * steps) steps, then cosine to 0.
+double learning_rate(const OptimizerConfig& config, int64_t step, int64_t steps);
+
+class AdamW {
+ public:
+  // Parameters are float tensors, updated in place.
+  AdamW(OptimizerConfig config, std::vector<at::Tensor> parameters);
+
+  // One update. Returns the gradients' norm before clipping; a norm that is not finite changes nothing and is returned.
+  double step(const std::vector<at::Tensor>& gradients, double lr);
+
+  // For checkpoints: first and second moments, in the order of the parameters.
+  std::vector<at::Tensor>& first_moments() { return m_; }
+  std::vector<at::Tensor>& second_moments() { return v_; }
+  int64_t steps_taken() const { return t_; }
+  void set_steps_taken(int64_t t) { t_ = t; }
+
+ private:
+  OptimizerConfig config_;
+  std::vector<at::Tensor> parameters_, m_, v_;
+  int64_t t_ = 0;
+};
+
+}  // namespace tritonrl

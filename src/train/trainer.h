@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer: examples in, adapter updates out. It does not know which algorithm weighted the examples.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "policy/policy.h"
+#include "train/credit/credit.h"
+#include "train/optimizer.h"
+
+namespace tritonrl {
+
+struct TrainConfig {
+  int64_t epochs = 1;
+  int64_t batch_size = 4;            // Examples per update.
+  int64_t micro_batch_tokens = 4096; // Tokens per forward and backward; an update accumulates as many as it needs.
+  int64_t max_tokens = 2048;         // Longer examples are left out, and counted.
+  int64_t max_steps = 0;             // 0 = as many as the epochs give.
+  OptimizerConfig optimizer;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("epochs", epochs, "passes over the examples");
+    v("batch_size", batch_size, "examples per update");
+    v("micro_batch_tokens", micro_batch_tokens, "tokens per forward and backward; updates accumulate");
+    v("max_tokens", max_tokens, "longer examples are left out");
+    v("max_steps", max_steps, "0 = as many as the epochs give");
+    v("optimizer", optimizer, "");
+  }
+  void validate() const;
+};
+
+struct UpdateReport {
+  int64_t step = 0, steps = 0;   // 1-based; of how many.
+  double loss = 0;               // Mean over the update's loss tokens, weights counted in.
+  double lr = 0;
+  double grad_norm = 0;          // Before clipping.
+  int64_t tokens = 0;            // Prompt and answer tokens processed.
+  double seconds = 0;
+};
+
+// Returns false to stop after this update.
+using OnUpdate = std::function<bool(const UpdateReport&)>;
+
+struct TrainSummary {
+  int64_t steps = 0, examples = 0, left_out = 0, tokens = 0;
+  double seconds = 0, first_loss = 0, last_loss = 0;
+  bool stopped_early = false;
+};
+
+// Trains policy.adapter() (REQUIRES: has one) with a fresh optimizer and schedule. Every update's loss is
+// sum(weight * -log p) / sum(|weight|) over its examples. Deterministic from rng on the CPU.
+TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
+                   const OnUpdate& on_update = {});
+
+}  // namespace tritonrl

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/evaluate.h"
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace tritonrl {
+
+Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
+                             const SamplingConfig& sampling, const Rng& rng, const std::string& what) {
+  Verified out;
+  double start = now_s();
+  {
+    Progress bar(what + ": sampling", static_cast<int64_t>(tasks.size()) * samples, "answers");
+    out.groups = policy.roll_out(tasks, samples, sampling, rng, [&](int64_t done, int64_t, int64_t tokens) {
+      out.tokens = tokens;
+      bar.update(done, cat(fixed(static_cast<double>(tokens) / (now_s() - start), 0), " tokens/s"));
+      return !interrupted();
+    });
+  }
+  if (interrupted()) throw Interrupted();
+  out.rollout_seconds = now_s() - start;
+
+  std::vector<Candidate> candidates;
+  for (const Group& group : out.groups) {
+    for (size_t r = 0; r < group.rollouts.size(); ++r) {
+      Candidate candidate;
+      candidate.id = cat(group.task.id, "#", r);
+      candidate.task = group.task;
+      candidate.text = group.rollouts[r].text;
+      candidates.push_back(std::move(candidate));
+    }
+  }
+  start = now_s();
+  std::vector<Verdict> verdicts;
+  {
+    Progress bar(what + ": verifying", static_cast<int64_t>(candidates.size()), "candidates");
+    verdicts = verifier.verify(candidates, [&](int64_t done) { bar.update(done); });
+  }
+  if (interrupted()) throw Interrupted();
+  CHECK(verdicts.size() == candidates.size()) << verdicts.size() << " verdicts for " << candidates.size();
+  out.verify_seconds = now_s() - start;
+  size_t next = 0;
+  for (const Group& group : out.groups) {
+    auto begin = verdicts.begin() + static_cast<std::ptrdiff_t>(next);
+    out.verdicts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(group.rollouts.size()));
+    next += group.rollouts.size();
+  }
+  return out;
+}
+
+std::vector<EvalRecord> records_of(const Verified& verified) {
+  std::vector<EvalRecord> records;
+  for (size_t g = 0; g < verified.groups.size(); ++g) {
+    const Group& group = verified.groups[g];
+    for (size_t r = 0; r < group.rollouts.size(); ++r) {
+      const Rollout& rollout = group.rollouts[r];
+      EvalRecord record;
+      record.task_id = group.task.id;
+      record.level = group.task.level;
+      record.sample_index = static_cast<int64_t>(r);
+      record.verdict = verified.verdicts[g][r];
+      record.text = rollout.text;
+      record.tokens = static_cast<int64_t>(rollout.tokens.size());
+      record.finished = rollout.finished ? "stop" : "length";
+      for (float log_prob : rollout.log_probs) record.logprob += log_prob;
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+void save_records(const std::filesystem::path& path, const std::vector<EvalRecord>& records) {
+  std::string lines;
+  for (const EvalRecord& record : records) {
+    lines += json_line({{"task_id", record.task_id},
+                        {"level", record.level},
+                        {"sample_index", record.sample_index},
+                        {"tokens", record.tokens},
+                        {"finished", record.finished},
+                        {"logprob", record.logprob},
+                        {"text", record.text},
+                        {"verdict", to_json(record.verdict)}}) +
+             "\n";
+  }
+  write_file(path, lines);
+}
+
+std::vector<EvalRecord> load_records(const std::filesystem::path& path) {
+  std::vector<EvalRecord> records;
+  for_each_json_line(path, [&](int64_t line, const Json& json) {
+    std::string where = cat(path.string(), ":", line);
+    try {
+      EvalRecord record;
+      record.task_id = json.at("task_id").get<std::string>();
+      record.level = json.at("level").get<int>();
+      record.sample_index = json.at("sample_index").get<int64_t>();
+      record.tokens = json.at("tokens").get<int64_t>();
+      record.finished = json.at("finished").get<std::string>();
+      record.logprob = json.at("logprob").get<double>();
+      record.text = json.at("text").get<std::string>();
+      record.verdict = verdict_from_json(json.at("verdict"), where);
+      records.push_back(std::move(record));
+    } catch (const Json::exception& e) {
+      throw usage_error("is not an evaluation record", where, "start the run anew with --overwrite");
+    }
+  });
+  return records;
+}
+
+}  // namespace tritonrl

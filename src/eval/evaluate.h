@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation: a policy on a task set, every answer through the full verifier.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval/metrics.h"
+#include "policy/policy.h"
+#include "verify/verifier.h"
+
+namespace tritonrl {
+
+struct EvalConfig {
+  int64_t samples = 2;         // Answers per task.
+  int64_t seed = 5;
+  SamplingConfig sampling;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("samples", samples, "answers per held-out task");
+    v("seed", seed, "of the sampling");
+    v("sampling", sampling, "");
+  }
+  void validate() const {
+    if (samples < 1) throw usage_error("samples must be at least 1");
+  }
+};
+
+// Rollouts with their verdicts, [group][rollout] in the order of the groups.
+struct Verified {
+  std::vector<Group> groups;
+  std::vector<std::vector<Verdict>> verdicts;
+  double rollout_seconds = 0, verify_seconds = 0;
+  int64_t tokens = 0;  // Generated.
+};
+
+// Samples and verifies; progress bars are named after `what`. Throws Interrupted when asked to stop.
+Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
+                             const SamplingConfig& sampling, const Rng& rng, const std::string& what);
+
+// One record an answer, in the order of tasks and samples.
+std::vector<EvalRecord> records_of(const Verified& verified);
+
+// Records as JSON lines, so that a run can be resumed and looked into.
+void save_records(const std::filesystem::path& path, const std::vector<EvalRecord>& records);
+std::vector<EvalRecord> load_records(const std::filesystem::path& path);
+
+}  // namespace tritonrl

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics: turns the verdicts of an evaluation into rates with intervals, pass@k and speedups, per level and overall.
+//
+// What every number counts: a harness fault is our failure, says nothing about the model, and is left out of n; how
+// many there were is kept beside n. Everything else a candidate can end with, unsupported included, stays in n as "not
+// correct". Rates carry Wilson intervals over samples. Samples of one task are not independent, so those are a little
+// too narrow when few tasks carry many samples; pass@k and differences between models resample whole tasks instead.
+// Pure functions of their arguments: same records in any order, same numbers. Links no torch (the report room needs
+// it).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/stats.h"
+#include "verify/verdict.h"
+
+namespace tritonrl {
+
+// One sampled answer of a policy and what became of it.
+struct EvalRecord {
+  std::string task_id;
+  int level = 1;
+  int64_t sample_index = 0;  // 0 ... samples per task - 1.
+  Verdict verdict;
+  std::string text;               // The answer as decoded.
+  int64_t tokens = 0;             // Generated tokens, the stop token included.
+  std::string finished = "stop";  // Why generation ended: "stop" (a stop token) or "length" (cut at the token limit).
+  double logprob = 0;             // Sum of the token log-probabilities under the sampled distribution, in nats.
+};
+
+// k of n, with its 95 % Wilson interval ([0, 1] for n = 0).
+struct Rate {
+  int64_t k = 0, n = 0;
+  double value() const { return n == 0 ? 0 : static_cast<double>(k) / static_cast<double>(n); }
+  Interval interval() const { return wilson(k, n); }
+};
+
+// Mean of the unbiased pass@k over the tasks that have at least k scored samples. The 95 % interval is a percentile
+// bootstrap over those tasks; it collapses to a point when all tasks agree.
+struct PassAtK {
+  int64_t k = 1;
+  double value = 0;
+  Interval interval;
+  int64_t tasks = 0;
+};
+
+// Over the correct samples that were timed. Absent as a whole when none was.
+struct SpeedupStats {
+  double geometric_mean = 1;  // Reference time / candidate time.
+  Rate faster;                // k = speedup > 1.0, n = timed.
+};
+
+struct LevelMetrics {
+  int64_t samples = 0;         // Scored samples: n of every rate here.
+  int64_t tasks = 0;           // Tasks with at least one scored sample.
+  int64_t harness_faults = 0;  // Samples left out of `samples`.
+  Rate valid, compiled, correct, truncated;
+  std::vector<PassAtK> pass_at;             // Ascending k, of {1, 3, 5, 10} those that any task has enough samples for.
+  std::optional<SpeedupStats> speedup;      // Empty = not measured.
+  std::map<std::string, int64_t> outcomes;  // Outcome name -> scored samples; only names that occurred.
+  std::map<std::string, int64_t> stopped_at;  // Stage name -> scored samples that ended there without passing.
+  double mean_tokens = 0;                     // Mean answer length of scored samples.
+};
+
+// One row of results.json.
+struct ResultsRow {
+  std::string model;                           // "base", "sft", "rl", ...
+  std::map<std::string, LevelMetrics> levels;  // "1", "2", ... and "all".
+};
+
+LevelMetrics summarise(const std::vector<const EvalRecord*>& records);
+ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records);
+
+// Difference in correct rate, b minus a, on the tasks both were scored on: mean over tasks of the difference between
+// the two task rates, with a 95 % paired bootstrap interval (2,000 resamples of tasks, fixed seed).
+struct RateDifference {
+  std::string a, b, level;  // Model names; level is "1", "2", ... or "all".
+  int64_t tasks = 0;        // 0 = nothing in common; then the rest means nothing.
+  double difference = 0;    // In [-1, 1].
+  Interval interval;
+};
+constexpr int kBootstrapResamples = 2000;
+
+// level 0 = all levels.
+RateDifference compare_correct(const std::string& name_a, const std::vector<EvalRecord>& a, const std::string& name_b,
+                               const std::vector<EvalRecord>& b, int level = 0);
+// One comparison per level that both have, then one over all.
+std::vector<RateDifference> compare_levels(const std::string& name_a, const std::vector<EvalRecord>& a,
+                                           const std::string& name_b, const std::vector<EvalRecord>& b);
+
+// {"model": "sft", "levels": {"1": {...}, "all": {...}}}. Rates are {"k", "n", "rate", "low", "high"}; reading trusts k
+// and n and works the rest out again. Readers throw Error (usage) for missing or impossible fields; `where` goes into
+// it.
+Json to_json(const ResultsRow& row);
+ResultsRow results_row_from_json(const Json& json, const std::string& where);
+Json to_json(const RateDifference& comparison);
+RateDifference comparison_from_json(const Json& json, const std::string& where);
+
+// The whole of results.json: {"rows": [...], "comparisons": [...]}.
+Json results_to_json(const std::vector<ResultsRow>& rows, const std::vector<RateDifference>& comparisons);
+
+}  // namespace tritonrl

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics against numbers worked out by hand.
+#include "eval/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+EvalRecord record(const std::string& task, int level, Outcome outcome, Stage stopped_at, int64_t sample = 0) {
+  EvalRecord r;
+  r.task_id = task;
+  r.level = level;
+  r.sample_index = sample;
+  r.tokens = 100;
+  r.verdict.candidate_id = cat(task, "#", sample);
+  r.verdict.task_id = task;
+  r.verdict.level = level;
+  r.verdict.outcome = outcome;
+  r.verdict.stopped_at = stopped_at;
+  for (int s = 0; s <= static_cast<int>(stopped_at); ++s) {
+    auto stage = static_cast<Stage>(s);
+    r.verdict.stages.push_back({stage, stage == stopped_at ? outcome : Outcome::kPass, 0.01, ""});
+  }
+  return r;
+}
+
+EvalRecord pass(const std::string& task, int level, int64_t sample = 0) {
+  return record(task, level, Outcome::kPass, Stage::kFullRun, sample);
+}
+EvalRecord fail(const std::string& task, int level, int64_t sample = 0) {
+  return record(task, level, Outcome::kWrongOutput, Stage::kTinyRun, sample);
+}
+
+// `n` samples of one task, the first `correct` of them correct.
+void add_task(std::vector<EvalRecord>& records, const std::string& task, int level, int n, int correct) {
+  for (int i = 0; i < n; ++i) records.push_back(i < correct ? pass(task, level, i) : fail(task, level, i));
+}
+
+TEST(Metrics, CountsStagesPerLevelAndOverall) {
+  std::vector<EvalRecord> records = {
+      record("a", 1, Outcome::kNoCode, Stage::kExtract),       record("a", 1, Outcome::kSyntaxError, Stage::kSyntax, 1),
+      record("b", 1, Outcome::kCompileError, Stage::kCompile), record("b", 1, Outcome::kTimeout, Stage::kFullRun, 1),
+      record("c", 2, Outcome::kUnsupported, Stage::kCompile),  pass("c", 2, 1),
+  };
+  records[3].finished = "length";
+  records[3].tokens = 400;
+  ResultsRow row = make_row("sft", records);
+  ASSERT_THAT(row.levels, testing::SizeIs(3));
+  const LevelMetrics& one = row.levels.at("1");
+  EXPECT_EQ(one.samples, 4);
+  EXPECT_EQ(one.tasks, 2);
+  EXPECT_EQ(one.valid.k, 2);
+  EXPECT_EQ(one.compiled.k, 1);
+  EXPECT_EQ(one.correct.k, 0);
+  EXPECT_EQ(one.truncated.k, 1);
+  EXPECT_DOUBLE_EQ(one.mean_tokens, 175);
+  EXPECT_FALSE(one.speedup.has_value());
+  EXPECT_THAT(one.outcomes, testing::ElementsAre(testing::Pair("compile_error", 1), testing::Pair("no_code", 1),
+                                                 testing::Pair("syntax_error", 1), testing::Pair("timeout", 1)));
+  EXPECT_THAT(one.stopped_at, testing::ElementsAre(testing::Pair("compile", 1), testing::Pair("extract", 1),
+                                                   testing::Pair("full_run", 1), testing::Pair("syntax", 1)));
+  const LevelMetrics& all = row.levels.at("all");
+  EXPECT_EQ(all.samples, 6);
+  EXPECT_EQ(all.correct.k, 1);
+  EXPECT_EQ(all.valid.k, 4);     // unsupported got past the syntax stage.
+  EXPECT_EQ(all.compiled.k, 2);  // ... but was not recorded.
+  // Wilson for 1 of 6: centre (1/6 + z2/12) / (1 + z2/6), z2 = 3.8414588.
+  EXPECT_NEAR(all.correct.interval().low, 0.0301, 1e-4);
+  EXPECT_NEAR(all.correct.interval().high, 0.5635, 1e-4);
+}
+
+TEST(Metrics, HarnessFaultsAreLeftOutOfN) {
+  std::vector<EvalRecord> records = {pass("a", 1), fail("a", 1, 1)};
+  records.push_back(record("a", 1, Outcome::kHarnessFault, Stage::kCompile, 2));
+  records.push_back(record("z", 1, Outcome::kHarnessFault, Stage::kCompile));
+  records.back().tokens = 9999;
+  LevelMetrics m = make_row("base", records).levels.at("all");
+  EXPECT_EQ(m.samples, 2);
+  EXPECT_EQ(m.tasks, 1) << "a task with nothing but harness faults was not measured";
+  EXPECT_EQ(m.harness_faults, 2);
+  EXPECT_EQ(m.correct.n, 2);
+  EXPECT_DOUBLE_EQ(m.mean_tokens, 100);
+  EXPECT_FALSE(m.outcomes.contains("harness_fault"));
+  ASSERT_FALSE(m.pass_at.empty());
+  EXPECT_DOUBLE_EQ(m.pass_at[0].value, 0.5);
+  EXPECT_THAT(m.pass_at, testing::SizeIs(1)) << "two scored samples do not give pass@3";
+}
+
+TEST(Metrics, PassAtKIsUnbiasedAndNeedsEnoughSamples) {
+  std::vector<EvalRecord> records;
+  add_task(records, "a", 1, 5, 2);
+  add_task(records, "b", 1, 5, 0);
+  add_task(records, "c", 1, 3, 3);  // Too few samples for pass@5.
+  LevelMetrics m = make_row("rl", records).levels.at("1");
+  ASSERT_THAT(m.pass_at, testing::SizeIs(3));
+  EXPECT_EQ(m.pass_at[0].k, 1);
+  EXPECT_NEAR(m.pass_at[0].value, (0.4 + 0 + 1) / 3, 1e-12);
+  EXPECT_EQ(m.pass_at[1].k, 3);
+  EXPECT_NEAR(m.pass_at[1].value, (0.9 + 0 + 1) / 3, 1e-12);  // 1 - C(3,3) / C(5,3) = 0.9.
+  EXPECT_EQ(m.pass_at[1].tasks, 3);
+  EXPECT_EQ(m.pass_at[2].k, 5);
+  EXPECT_NEAR(m.pass_at[2].value, 0.5, 1e-12);
+  EXPECT_EQ(m.pass_at[2].tasks, 2);
+  EXPECT_LE(m.pass_at[0].interval.low, m.pass_at[0].value);
+  EXPECT_GE(m.pass_at[0].interval.high, m.pass_at[0].value);
+}
+
+TEST(Metrics, SpeedupIsAGeometricMeanOverTimedCorrectSamples) {
+  std::vector<EvalRecord> records = {pass("a", 1), pass("a", 1, 1), pass("a", 1, 2), pass("a", 1, 3), fail("a", 1, 4)};
+  records[0].verdict.speedup = 4.0;
+  records[1].verdict.speedup = 0.5;
+  records[2].verdict.speedup = 1.0;
+  records[4].verdict.speedup = 100.0;  // Not correct: does not count. records[3] was not timed.
+  LevelMetrics m = make_row("rl", records).levels.at("all");
+  ASSERT_TRUE(m.speedup.has_value());
+  EXPECT_NEAR(m.speedup->geometric_mean, std::cbrt(2.0), 1e-12);
+  EXPECT_EQ(m.speedup->faster.n, 3);
+  EXPECT_EQ(m.speedup->faster.k, 1) << "exactly 1.0 is not faster";
+}
+
+TEST(Metrics, DoesNotDependOnTheOrderOfRecords) {
+  std::vector<EvalRecord> records;
+  for (int t = 0; t < 12; ++t) add_task(records, cat("task", t), 1 + t % 2, 4, t % 5);
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (records[i].verdict.correct()) records[i].verdict.speedup = 0.3 + 0.1 * static_cast<double>(i);
+  }
+  Json before = to_json(make_row("rl", records));
+  std::vector<EvalRecord> shuffled = records;
+  Rng(3).shuffle(shuffled);
+  EXPECT_EQ(to_json(make_row("rl", shuffled)), before);
+  EXPECT_EQ(to_json(compare_correct("a", records, "b", shuffled)).at("difference"), 0.0);
+}
+
+TEST(Metrics, EmptyGivesZeroOfZero) {
+  ResultsRow row = make_row("base", {});
+  const LevelMetrics& m = row.levels.at("all");
+  EXPECT_EQ(m.correct.n, 0);
+  EXPECT_EQ(m.correct.interval().high, 1);
+  EXPECT_TRUE(m.pass_at.empty());
+  EXPECT_EQ(compare_correct("a", {}, "b", {}).tasks, 0);
+}
+
+TEST(Metrics, ComparisonPairsTasks) {
+  std::vector<EvalRecord> a, b;
+  for (int t = 0; t < 20; ++t) {
+    add_task(a, cat("t", t), 1, 4, 1);
+    add_task(b, cat("t", t), 1, 4, t % 2 == 0 ? 3 : 2);  // +0.5 and +0.25 by turns.
+  }
+  add_task(a, "only in a", 1, 4, 4);
+  add_task(b, "only in b", 2, 4, 0);
+  RateDifference c = compare_correct("base", a, "sft", b, 1);
+  EXPECT_EQ(c.tasks, 20);
+  EXPECT_NEAR(c.difference, 0.375, 1e-12);
+  // Standard error of the mean: 0.125 / sqrt(20) = 0.028; 1.96 of them = 0.055.
+  EXPECT_NEAR(c.interval.low, 0.375 - 0.055, 0.012);
+  EXPECT_NEAR(c.interval.high, 0.375 + 0.055, 0.012);
+  RateDifference again = compare_correct("base", a, "sft", b, 1);
+  EXPECT_EQ(again.interval.low, c.interval.low) << "fixed seed";
+  RateDifference back = compare_correct("sft", b, "base", a, 1);
+  EXPECT_NEAR(back.difference, -0.375, 1e-12);
+  // Level 2 exists in b alone.
+  auto levels = compare_levels("base", a, "sft", b);
+  ASSERT_THAT(levels, testing::SizeIs(2));
+  EXPECT_EQ(levels[0].level, "1");
+  EXPECT_EQ(levels[1].level, "all");
+}
+
+TEST(Metrics, BootstrapCoversTheTruthAboutAsOftenAsItSays) {
+  // 200 made-up pairs of evaluations with a true difference of +0.2; a 95 % interval should hold it in most of them.
+  int covered = 0;
+  for (uint64_t trial = 0; trial < 200; ++trial) {
+    Rng rng = Rng(11).at(trial);
+    std::vector<EvalRecord> a, b;
+    for (int t = 0; t < 30; ++t) {
+      double p = 0.1 + 0.6 * rng.uniform();
+      for (int s = 0; s < 4; ++s) {
+        a.push_back(rng.uniform() < p ? pass(cat(t), 1, s) : fail(cat(t), 1, s));
+        b.push_back(rng.uniform() < p + 0.2 ? pass(cat(t), 1, s) : fail(cat(t), 1, s));
+      }
+    }
+    RateDifference c = compare_correct("a", a, "b", b);
+    covered += c.interval.low <= 0.2 && 0.2 <= c.interval.high;
+  }
+  EXPECT_GE(covered, 178);
+  EXPECT_LE(covered, 199);
+}
+
+TEST(Metrics, JsonRoundTrip) {
+  std::vector<EvalRecord> records = {pass("a", 1), fail("a", 1, 1), pass("b", 2), fail("b", 2, 1)};
+  records[0].verdict.speedup = 1.25;
+  ResultsRow row = make_row("sft", records);
+  Json json = to_json(row);
+  EXPECT_EQ(json.at("model"), "sft");
+  EXPECT_EQ(json.at("levels").at("1").at("correct").at("k"), 1);
+  EXPECT_TRUE(json.at("levels").at("2").at("speedup").is_null());
+  EXPECT_EQ(to_json(results_row_from_json(Json::parse(json.dump()), "results.json")), json);
+  RateDifference c = compare_correct("base", records, "sft", records, 2);
+  EXPECT_EQ(to_json(comparison_from_json(to_json(c), "results.json")), to_json(c));
+  Json whole = results_to_json({row, row}, {c});
+  EXPECT_THAT(whole.at("rows"), testing::SizeIs(2));
+  EXPECT_THAT(whole.at("comparisons"), testing::SizeIs(1));
+}
+
+TEST(Metrics, JsonErrorsNameFieldAndPlace) {
+  Json good = to_json(make_row("sft", {pass("a", 1)}));
+  auto message = [&](auto&& spoil) -> std::string {
+    Json bad = good;
+    spoil(bad);
+    try {
+      results_row_from_json(bad, "results.json");
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message([](Json& j) { j.erase("model"); }), testing::HasSubstr("has no field \"model\""));
+  EXPECT_THAT(message([](Json& j) { j["levels"]["1"]["correct"]["k"] = 7; }), testing::HasSubstr("k > n"));
+  EXPECT_THAT(message([](Json& j) { j["levels"]["1"]["samples"] = -1; }), testing::HasSubstr("not a count"));
+  EXPECT_THAT(message([](Json& j) { j["levels"]["1"]["outcomes"]["nice"] = 1; }), testing::HasSubstr("\"nice\""));
+  EXPECT_THAT(message([](Json& j) { j["levels"]["all"]["pass_at"] = 3; }), testing::HasSubstr("level all"));
+}
+
+}  // namespace
+}  // namespace tritonrl

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two renderers of a Document, and the escaping both rest on.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "report/document.h"
+
+namespace tritonrl::reporting {
+
+// Text made harmless for a page: UTF-8 mended; control characters and bidirectional overrides, which could make code
+// read differently from what it is, shown as [U+202E]. Tabs and line ends stay.
+std::string printable(std::string_view text);
+
+// For element content and double-quoted attributes.
+std::string escape_html(std::string_view text);
+// For running text and table cells: one line, nothing in it is markup.
+std::string escape_markdown(std::string_view text);
+
+std::string to_markdown(const Document& document);
+
+// A whole page. `plotly_js` is the text of Plotly's script, "" for static charts only.
+std::string to_html(const Document& document, const std::string& plotly_js);
+
+// A chart as <svg> for a page whose style sheet defines the colour variables.
+std::string chart_svg(const Chart& chart);
+// The same chart for the page's script, which hands it to Plotly.
+Json chart_json(const Chart& chart);
+// The numbers behind a chart, at most max_rows rows (evenly spaced ones when there are more; the caption says so).
+Table chart_table(const Chart& chart, size_t max_rows);
+
+// Parts of the page (page_parts.cpp).
+extern const char* const kPageStyle;
+extern const char* const kPageScript;
+
+}  // namespace tritonrl::reporting

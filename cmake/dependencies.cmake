@@ -12,18 +12,28 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
 find_package(spdlog REQUIRED)
-find_package(PkgConfig REQUIRED)
 
 # spdlog brings fmt. Only base/log.cpp uses them: torch's headers carry another fmt.
 add_library(fmt_spdlog INTERFACE)
 target_link_libraries(fmt_spdlog INTERFACE spdlog::spdlog)
 
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
-add_library(pcre2 ALIAS PkgConfig::PCRE2)
-pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
-add_library(utf8proc ALIAS PkgConfig::UTF8PROC)
-pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
-add_library(seccomp ALIAS PkgConfig::SECCOMP)
+# Small C libraries: Debian's, or those of an offline prefix (tools/make_offline_prefix.sh).
+function(tritonrl_c_library name header library)
+  find_path(${name}_HEADERS ${header} HINTS ${TRITONRL_DEPS}/include REQUIRED)
+  find_library(${name}_LIBRARY NAMES ${library} HINTS ${TRITONRL_DEPS}/lib REQUIRED)
+  add_library(${name} INTERFACE)
+  target_link_libraries(${name} INTERFACE ${${name}_LIBRARY})
+  if(${name}_HEADERS MATCHES "^${TRITONRL_DEPS}")
+    target_include_directories(${name} SYSTEM INTERFACE ${${name}_HEADERS})
+  endif()
+endfunction()
+tritonrl_c_library(pcre2 pcre2.h pcre2-8)
+tritonrl_c_library(utf8proc utf8proc.h utf8proc)
+tritonrl_c_library(seccomp seccomp.h seccomp)
+find_path(XXHASH_HEADERS xxhash.h HINTS ${TRITONRL_DEPS}/include REQUIRED)
+if(XXHASH_HEADERS MATCHES "^${TRITONRL_DEPS}")
+  include_directories(SYSTEM ${XXHASH_HEADERS})
+endif()
 
 # tree-sitter and its Python grammar, from their PyPI source packages. The grammar includes the library's headers under
 # the name they have when installed.

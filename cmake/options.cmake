@@ -8,7 +8,8 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-option(TRITONRL_BENCH "Build the benchmarks" ON)
+option(TRITONRL_TESTS "Build the tests" ON)
+option(TRITONRL_BENCH "Build the benchmarks" OFF)
 option(TRITONRL_SANITIZE "Build with ASan and UBSan" OFF)
 
 find_program(CCACHE ccache)

@@ -4,6 +4,9 @@
 set(TRITONRL_ROOMS "")
 
 function(tritonrl_gtest name)  # tritonrl_gtest(NAME SOURCES ... LIBS ... LABEL ...)
+  if(NOT TRITONRL_TESTS)
+    return()
+  endif()
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)

@@ -22,3 +22,5 @@ endif()
 
 target_compile_definitions(verify PUBLIC TRITONRL_BUILD_DIR="${CMAKE_BINARY_DIR}")
 add_dependencies(verify tritonrl_jail tritonrl_sandbox)
+
+tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS verify TIMEOUT 900)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""transformers + PEFT on the sizes of bench_model.cpp, as JSON lines: peer_transformers.py FOLDER [sft|gen1|gen16|gen64 ...]."""
+import json
+import sys
+import time
+
+import peft
+import torch
+import transformers
+
+EXAMPLES, TOKENS, ANSWER, STEPS = 4, 400, 240, 4
+PROMPT, NEW = 150, 128
+
+
+def report(what, tokens, seconds):
+    print(json.dumps({"who": "transformers", "what": what, "tokens_per_s": round(tokens / seconds, 1)}), flush=True)
+
+
+def sft(folder, device):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to(device)
+    config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.05, task_type="CAUSAL_LM",
+                             target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"])
+    model = peft.get_peft_model(model, config).train()
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
+    tokens = torch.randint(100, 40000, (EXAMPLES, TOKENS), device=device)
+    labels = tokens.clone()
+    labels[:, : TOKENS - ANSWER] = -100
+    for step in range(STEPS + 1):
+        if step == 1:
+            start = time.perf_counter()
+        model(input_ids=tokens, labels=labels).loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    report("sft", STEPS * EXAMPLES * TOKENS, time.perf_counter() - start)
+
+
+def generate(folder, device, batch, what):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to(device).eval()
+    tokens = torch.randint(100, 40000, (batch, PROMPT), device=device)
+    arguments = dict(do_sample=True, temperature=0.8, top_k=0, min_new_tokens=NEW, max_new_tokens=NEW, pad_token_id=0,
+                     attention_mask=torch.ones_like(tokens))
+    with torch.inference_mode():
+        model.generate(tokens[:, :16], **{**arguments, "max_new_tokens": 4, "min_new_tokens": 4,
+                                          "attention_mask": torch.ones_like(tokens[:, :16])})
+        start = time.perf_counter()
+        model.generate(tokens, **arguments)
+    report(what, batch * NEW, time.perf_counter() - start)
+
+
+def main():
+    folder, asked = sys.argv[1], sys.argv[2:] or ["sft", "gen1", "gen16", "gen64"]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    transformers.logging.set_verbosity_error()
+    if "sft" in asked:
+        sft(folder, device)
+    for batch in (1, 16, 64):
+        if f"gen{batch}" in asked:
+            generate(folder, device, batch, f"gen{batch}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds offline on a GPU machine, runs the tests there, then trains with the given configs on the GPU.
+#
+#   dev/gpu_check.sh PREFIX GGUF OUT [NAME:ARGUMENTS ...]
+#
+# PREFIX comes from tools/make_offline_prefix.sh (with a numpy wheel in PREFIX/whl where the machine's numpy is too new
+# for Triton's interpreter). Each NAME:ARGUMENTS is one `tritonrl train` into OUT/NAME.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+prefix=$PWD/$1 gguf=$2 out=$3
+shift 3
+python=$(command -v python3)
+build=/tmp/build
+[ -d "$prefix/whl" ] && "$python" -m pip install -q --no-index --no-deps --force-reinstall "$prefix"/whl/*.whl 2>&1 | tail -n 1
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRITONRL_DEPS="$prefix" -DTRITONRL_PYTHON="$python" >"$out/cmake.log" 2>&1 ||
+  { tail -n 20 "$out/cmake.log"; exit 1; }
+time ninja -C $build -k0 -j"$(nproc)" >"$out/build.log" 2>&1 || { grep -E "error:|FAILED" "$out/build.log" | head -n 20; }
+[ -x $build/tritonrl ] || exit 1
+[ -d models/smollm2-135m-instruct ] || $build/tritonrl model import "$gguf" models/smollm2-135m-instruct
+$build/tritonrl doctor
+if [ ! -e /tmp/tested ]; then
+  (cd $build && ctest -j4 --output-on-failure >"$out/ctest.log" 2>&1; tail -n 12 "$out/ctest.log"); touch /tmp/tested
+fi
+for job in "$@"; do
+  name=${job%%:*}
+  echo "=== $name: ${job#*:}"
+  # shellcheck disable=SC2086
+  time $build/tritonrl train ${job#*:} --set run.folder=/tmp/runs --set run.name="$name" >"$out/$name.log" 2>&1
+  grep -E 'level|took|verified|^E|error' "$out/$name.log" | tail -n 30
+  tar -czf "$out/$name.tar.gz" -C /tmp/runs "$name" --exclude='*.safetensors' --exclude='tokenizer.json' 2>/dev/null
+done

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/assemble.h"
+
+namespace tritonrl {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<TaskSampler> make_task_sampler(const SamplerConfig& config, std::vector<Task> tasks) {
+  if (config.type == "fixed_mix") return std::make_unique<FixedMix>(std::move(tasks), config);
+  throw usage_error("sampler type '" + config.type + "' is not known", "data.sampler.type", "known: fixed_mix");
+}
+
+std::unique_ptr<Credit> make_credit(const RlConfig& config) {
+  if (config.credit == "best_of_n") return make_best_of_n(config.best_of_n);
+  throw usage_error("credit '" + config.credit + "' is not known", "rl.credit", "known: best_of_n");
+}
+
+std::string find_data_file(const std::string& name) {
+  if (fs::exists(name)) return name;
+  fs::path in_source = fs::path(TRITONRL_SOURCE_DIR) / name;
+  if (fs::exists(in_source)) return in_source.string();
+  throw usage_error("no such file", name);
+}
+
+fs::path plotly_script() {
+  fs::path script = fs::path(TRITONRL_SOURCE_DIR) / ".deps/pkg/plotly/plotly/package_data/plotly.min.js";
+  return fs::exists(script) ? script : fs::path();
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where names from the config become objects: one choice a seam. Extensions register here and nowhere else.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "app/config.h"
+#include "data/task_sampler.h"
+
+namespace tritonrl {
+
+std::unique_ptr<TaskSampler> make_task_sampler(const SamplerConfig& config, std::vector<Task> tasks);
+std::unique_ptr<Credit> make_credit(const RlConfig& config);
+
+// A file that comes with the program ("prompts/triton.txt"): as given, or else relative to the source tree.
+// Throws Error (usage).
+std::string find_data_file(const std::string& name);
+// plotly.min.js, or "" when set-up has not fetched it.
+std::filesystem::path plotly_script();
+
+}  // namespace tritonrl

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/config.h"
+
+namespace tritonrl {
+
+void RunConfig::validate() const {
+  if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
+    throw usage_error("name must be one plain folder name");
+  }
+}
+
+void RlConfig::validate() const {
+  if (steps < 0 || tasks_per_step < 1 || samples < 1) throw usage_error("tasks_per_step and samples must be at least 1");
+  if (best_of_n.keep > samples) {
+    throw usage_error(cat("best_of_n.keep = ", best_of_n.keep, " exceeds samples = ", samples), "",
+                      "keep at most as many as are sampled");
+  }
+}
+
+void Config::validate() const {
+  if (!sft.enabled && rl.steps == 0) throw usage_error("nothing to do: sft is off and rl.steps is 0");
+  int64_t needed = policy.max_prompt_tokens + eval.sampling.max_new_tokens;
+  if (sft.max_tokens > 8192 || needed > 8192) {
+    throw usage_error("sequences beyond 8192 tokens are not supported", "", "lower max_tokens or max_new_tokens");
+  }
+}
+
+}  // namespace tritonrl

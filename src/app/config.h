@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The root config: every section of a YAML file, one struct a room. Only the app room sees all of it.
+#pragma once
+
+#include <string>
+
+#include "base/config.h"
+#include "data/data_config.h"
+#include "eval/evaluate.h"
+#include "model/lora.h"
+#include "policy/policy.h"
+#include "reward/reward.h"
+#include "train/credit/credit.h"
+#include "train/trainer.h"
+#include "verify/verifier.h"
+
+namespace tritonrl {
+
+struct RunConfig {
+  std::string name = "run";
+  std::string folder = "runs";  // The run directory is folder/name.
+  int64_t seed = 1;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("name", name, "name of the run directory");
+    v("folder", folder, "where run directories live");
+    v("seed", seed, "of adapters, shuffling, dropout and rollouts");
+  }
+  void validate() const;
+};
+
+struct SftConfig : TrainConfig {
+  bool enabled = true;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("enabled", enabled, "false = start reinforcement learning from the base model");
+    TrainConfig::for_each_field(v);
+  }
+};
+
+struct RlConfig {
+  int64_t steps = 1;
+  int64_t tasks_per_step = 16;
+  int64_t samples = 10;             // N.
+  std::string credit = "best_of_n";
+  BestOfNConfig best_of_n;
+  SamplingConfig sampling;
+  TrainConfig train;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("steps", steps, "rounds of sample, verify, train; 0 = none");
+    v("tasks_per_step", tasks_per_step, "tasks a round");
+    v("samples", samples, "answers per task (N)");
+    v.choice("credit", credit, {"best_of_n"}, "how rewards become training weights");
+    v("best_of_n", best_of_n, "");
+    v("sampling", sampling, "");
+    v("train", train, "");
+  }
+  void validate() const;
+};
+
+struct Config {
+  RunConfig run;
+  PolicyConfig policy;
+  LoraConfig lora;
+  DataConfig data;
+  SftConfig sft;
+  RlConfig rl;
+  RewardConfig reward;
+  VerifyConfig verify;
+  EvalConfig eval;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("run", run, "the run directory");
+    v("policy", policy, "the model and how it generates");
+    v("lora", lora, "the adapter");
+    v("data", data, "tasks, splits, prompt");
+    v("sft", sft, "supervised fine-tuning");
+    v("rl", rl, "reinforcement learning");
+    v("reward", reward, "from verdict to number");
+    v("verify", verify, "the verifier");
+    v("eval", eval, "held-out evaluation");
+  }
+  void validate() const;
+};
+
+}  // namespace tritonrl

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// tritonrl: teaches a code LLM to write Triton GPU kernels.
+//
+// Exit codes: 0 done, 1 ran but a check or target was not met, 2 usage or config, 3 environment, 70 our bug, 130 stopped.
+#include <cstdio>
+#include <exception>
+
+#include "app/commands.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/text.h"
+
+int main(int argc, char** argv) {
+  using namespace tritonrl;
+  std::string command_line = "tritonrl";
+  for (int i = 1; i < argc; ++i) command_line += cat(" ", argv[i]);
+
+  CLI::App app{"Teaches a code LLM to write Triton GPU kernels, with rewards from really compiling, running and checking them."};
+  app.set_version_flag("--version", "tritonrl " TRITONRL_VERSION);
+  app.require_subcommand(1);
+  bool verbose = false;
+  app.add_flag("-v,--verbose", verbose, "say more");
+  Run run;
+  add_doctor(app, run);
+  add_data(app, run);
+  add_model(app, run);
+  add_train(app, run, command_line);
+  add_verify(app, run);
+  add_eval(app, run);
+  add_report(app, run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  if (verbose) set_log_level(LogLevel::kDebug);
+  handle_interrupts();
+  try {
+    return run();
+  } catch (const Error& e) {
+    log_error(e.what());
+    return e.exit_code();
+  } catch (const Interrupted&) {
+    log_warn("stopped; the same command goes on where this one ended");
+    return 130;
+  } catch (const std::exception& e) {  // Libraries' exceptions that no room turned into an Error: ours to mend.
+    log_error(cat("internal error: ", e.what()));
+    return kExitOurBug;
+  }
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/pipeline.h"
+
+#include <algorithm>
+#include <map>
+
+#include "app/assemble.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "report/report.h"
+
+namespace tritonrl {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Pipeline {
+ public:
+  Pipeline(const Config& config, const TrainOptions& options)
+      : config_(config),
+        run_(RunDir::open(fs::path(config.run.folder) / config.run.name, to_yaml(config), options.overwrite)),
+        rng_(static_cast<uint64_t>(config.run.seed)) {
+    set_log_file(run_ / "log.txt");
+    Json env = environment();
+    env["command"] = options.command_line;
+    write_file(run_ / "env.json", env.dump(2) + "\n");
+  }
+
+  fs::path run() {
+    log_info("run directory: " + run_.path().string());
+    prepare_tasks();
+    evaluate("base");
+    if (config_.sft.enabled) {
+      supervised();
+      evaluate("sft");
+    }
+    if (config_.rl.steps > 0) {
+      auto sampler = make_task_sampler(config_.data.sampler, splits_.rl);
+      for (int64_t step = 1; step <= config_.rl.steps; ++step) reinforce(step, *sampler);
+      evaluate("rl");
+    }
+    report();
+    return run_.path();
+  }
+
+ private:
+  // ------------------------------------------------------------------------------------------------------------- tasks
+
+  void prepare_tasks() {
+    std::map<std::string, std::vector<Task>*> sets = {{"train", &splits_.train}, {"rl", &splits_.rl}, {"heldout", &splits_.heldout}};
+    fs::create_directories(run_ / "tasks");
+    auto file = [&](const std::string& name) { return run_ / ("tasks/" + name + ".jsonl"); };
+    if (run_.phase_done("data")) {
+      for (auto& [name, tasks] : sets) *tasks = load_tasks(file(name));
+      return;
+    }
+    double start = now_s();
+    splits_ = make_splits(synthesise(config_.data.synth, config_.data.synth_level1, config_.data.synth_level2), config_.data.split);
+    check_disjoint(splits_);
+    int64_t before = static_cast<int64_t>(splits_.train.size());
+    if (config_.sft.enabled) splits_.train = verified_solutions(splits_.train);
+    for (auto& [name, tasks] : sets) save_tasks(file(name), *tasks);
+    auto kept = static_cast<int64_t>(splits_.train.size());
+    log_info(cat("tasks: ", kept, " of ", before, " solutions verified for SFT, ", splits_.rl.size(), " for RL, ",
+                 splits_.heldout.size(), " held out"));
+    if (config_.sft.enabled && kept == 0) {
+      throw environment_error("no solution passed the verifier", "", "run `tritonrl doctor`; verdicts are in " + (run_ / "verdicts.jsonl").string());
+    }
+    run_.mark_done("data", {{"train", kept}, {"train_before_verification", before}, {"seconds", now_s() - start}});
+  }
+
+  // Those whose solution the verifier accepts.
+  std::vector<Task> verified_solutions(const std::vector<Task>& tasks) {
+    std::vector<Candidate> candidates;
+    for (const Task& task : tasks) {
+      Candidate candidate;
+      candidate.id = task.id;
+      candidate.task = task;
+      candidate.text = task.solution;
+      candidate.is_code = true;
+      candidates.push_back(std::move(candidate));
+    }
+    std::vector<Verdict> verdicts;
+    {
+      Progress bar("data: verifying solutions", static_cast<int64_t>(candidates.size()), "solutions");
+      verdicts = verifier().verify(candidates, [&](int64_t done) { bar.update(done); });
+    }
+    if (interrupted()) throw Interrupted();
+    std::vector<Task> kept;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      record(verdicts[i], "data", std::nullopt);
+      if (verdicts[i].correct()) {
+        kept.push_back(tasks[i]);
+      } else {
+        log_warn(cat("solution of ", tasks[i].id, " left out: ", to_string(verdicts[i].outcome), ": ", verdicts[i].reason()));
+      }
+    }
+    return kept;
+  }
+
+  // -------------------------------------------------------------------------------------------------------- evaluation
+
+  void evaluate(const std::string& model) {
+    std::string phase = "eval/" + model;
+    fs::path file = run_ / ("rollouts/eval_" + model + ".jsonl");
+    if (!run_.phase_done(phase)) {
+      attach_adapter(model);
+      Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
+      Verified verified =
+          roll_out_and_verify(policy(), verifier(), splits_.heldout, config_.eval.samples, config_.eval.sampling, rng, phase);
+      for (const auto& group : verified.verdicts) {
+        for (const Verdict& verdict : group) record(verdict, phase, reward(verdict, config_.reward));
+      }
+      auto records = records_of(verified);
+      save_records(file, records);
+      run_.mark_done(phase, {{"rollout_seconds", verified.rollout_seconds},
+                             {"verify_seconds", verified.verify_seconds},
+                             {"tokens", verified.tokens}});
+    }
+    records_.emplace_back(model, load_records(file));
+    ResultsRow row = make_row(model, records_.back().second);
+    for (const auto& [level, metrics] : row.levels) {
+      log_info(cat("  ", model, ", level ", level, ": ", metrics.correct.k, " of ", metrics.correct.n, " correct, ",
+                   metrics.compiled.k, " compiled, ", metrics.valid.k, " valid"));
+    }
+  }
+
+  // ---------------------------------------------------------------------------------------------------------- training
+
+  void supervised() {
+    if (run_.phase_done("sft")) return;
+    remove_checkpoint("sft");
+    policy().set_adapter(LoraAdapter::create(policy().weights(), config_.lora, rng_.at("lora")));
+    std::vector<TrainExample> examples;
+    for (const Task& task : splits_.train) {
+      EncodedExample encoded = policy().encode_example(policy().encode_prompt(task), answer_for(task));
+      examples.push_back(supervised_example(std::move(encoded.tokens), encoded.answer_begin, task.id));
+    }
+    TrainSummary summary = train_examples(examples, config_.sft, rng_.at("sft"), "sft", "sft");
+    save_checkpoint("sft");
+    run_.mark_done("sft", to_json(summary));
+  }
+
+  void reinforce(int64_t step, TaskSampler& sampler) {
+    std::string phase = cat("rl/step_", step), name = cat("rl_", step);
+    if (run_.phase_done(phase)) {
+      sampler.restore(run_.phase_data(phase)["sampler"]);
+      return;
+    }
+    attach_adapter(step == 1 ? (config_.sft.enabled ? "sft" : "fresh") : cat("rl_", step - 1));
+    double start = now_s();
+    std::vector<Task> tasks;
+    for (const Task* task : sampler.next(config_.rl.tasks_per_step)) tasks.push_back(*task);
+    Rng rng = rng_.at("rl").at(static_cast<uint64_t>(step));
+    Verified verified =
+        roll_out_and_verify(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling, rng.at("rollouts"), phase);
+
+    Rewards rewards;
+    Correct correct;
+    std::vector<TaskResult> results;
+    std::vector<double> scored;
+    std::map<std::string, int64_t> outcomes;
+    for (size_t g = 0; g < verified.groups.size(); ++g) {
+      rewards.emplace_back();
+      correct.emplace_back();
+      TaskResult result{verified.groups[g].task.id, verified.groups[g].task.level, 0, 0};
+      for (const Verdict& verdict : verified.verdicts[g]) {
+        auto value = reward(verdict, config_.reward);
+        record(verdict, phase, value);
+        rewards.back().push_back(value);
+        correct.back().push_back(verdict.correct());
+        ++outcomes[to_string(verdict.outcome)];
+        if (!value) continue;
+        scored.push_back(*value);
+        ++result.samples;
+        result.correct += verdict.correct();
+      }
+      results.push_back(result);
+    }
+    sampler.observe(results);
+    save_rollouts(run_ / cat("rollouts/step_", std::string(6 - std::min<size_t>(6, cat(step).size()), '0'), step, ".jsonl"), verified, rewards);
+
+    auto examples = make_credit(config_.rl)->assign(verified.groups, rewards, correct);
+    TrainSummary summary;
+    if (examples.empty()) {
+      log_warn(phase + ": no sample earned credit, the policy stays as it is");
+    } else {
+      summary = train_examples(examples, config_.rl.train, rng.at("update"), phase, cat("rl ", step));
+    }
+    save_checkpoint(name);
+    int64_t total = 0, right = 0;
+    for (const TaskResult& r : results) total += r.samples, right += r.correct;
+    Json line = {{"phase", "rl"},
+                 {"unit", phase},
+                 {"step", step},
+                 {"reward/mean", mean(scored)},
+                 {"reward/std", stddev(scored)},
+                 {"correct_rate", total ? static_cast<double>(right) / static_cast<double>(total) : 0.0},
+                 {"rollouts", static_cast<int64_t>(scored.size())},
+                 {"harness_faults", outcomes["harness_fault"]},
+                 {"kept", static_cast<int64_t>(examples.size())},
+                 {"loss", summary.last_loss},
+                 {"tokens", verified.tokens},
+                 {"time/phase/rollout", verified.rollout_seconds},
+                 {"time/phase/verify", verified.verify_seconds},
+                 {"time/phase/update", summary.seconds},
+                 {"seconds", now_s() - start}};
+    for (const auto& [outcome, count] : outcomes) line["verify/outcome/" + outcome] = count;
+    for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
+    run_.steps().write(line);
+    log_info(cat(phase, ": reward ", fixed(mean(scored), 3), ", ", right, " of ", total, " correct, ", examples.size(), " kept"));
+    run_.mark_done(phase, {{"sampler", sampler.state()}, {"kept", examples.size()}, {"update", to_json(summary)}});
+  }
+
+  TrainSummary train_examples(const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
+                              const std::string& phase, const std::string& what) {
+    std::optional<Progress> bar;
+    TrainSummary summary = train(policy(), examples, config, rng, [&](const UpdateReport& r) {
+      if (!bar) bar.emplace(what, r.steps, "steps");
+      double rate = static_cast<double>(r.tokens) / r.seconds;
+      bar->update(r.step, cat("loss ", fixed(r.loss, 3), ", ", fixed(rate, 0), " tokens/s"));
+      run_.steps().write({{"phase", phase == "sft" ? phase : phase + "/update"}, {"unit", phase}, {"step", r.step}, {"loss", r.loss}, {"lr", r.lr},
+                          {"grad_norm", r.grad_norm}, {"tokens", r.tokens}, {"tokens_per_s", rate}, {"seconds", r.seconds}});
+      return true;
+    });
+    if (interrupted()) throw Interrupted();
+    return summary;
+  }
+
+  // ------------------------------------------------------------------------------------------------------- checkpoints
+
+  fs::path checkpoint(const std::string& name) const { return run_.path() / "checkpoints" / name; }
+
+  void remove_checkpoint(const std::string& name) { fs::remove_all(checkpoint(name)); }
+
+  void save_checkpoint(const std::string& name) {
+    fs::path unfinished = checkpoint(name + ".tmp");
+    fs::remove_all(unfinished);
+    policy().adapter().save(unfinished.string(), fs::path(config_.policy.model).filename().string());
+    for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+      fs::path from = fs::path(config_.policy.model) / file;
+      if (fs::exists(from)) fs::copy_file(from, unfinished / file, fs::copy_options::overwrite_existing);
+    }
+    remove_checkpoint(name);
+    fs::rename(unfinished, checkpoint(name));
+    attached_ = name;
+  }
+
+  // Makes the policy the one called `name`: "base", "fresh", "sft", "rl" (the last step) or "rl_N".
+  void attach_adapter(std::string name) {
+    if (name == "rl") name = cat("rl_", config_.rl.steps);
+    if (name == attached_) return;
+    if (name == "base") {
+      policy().remove_adapter();
+    } else if (name == "fresh") {
+      policy().set_adapter(LoraAdapter::create(policy().weights(), config_.lora, rng_.at("lora")));
+    } else {
+      policy().set_adapter(LoraAdapter::load(checkpoint(name).string(), policy().weights()));
+      policy().adapter().config.dropout = config_.lora.dropout;
+    }
+    attached_ = name;
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ report
+
+  void report() {
+    std::vector<ResultsRow> rows;
+    std::vector<RateDifference> comparisons;
+    for (size_t m = 0; m < records_.size(); ++m) {
+      rows.push_back(make_row(records_[m].first, records_[m].second));
+      if (m == 0) continue;
+      auto more = compare_levels(records_[m - 1].first, records_[m - 1].second, records_[m].first, records_[m].second);
+      comparisons.insert(comparisons.end(), more.begin(), more.end());
+    }
+    write_file(run_ / "results.json", results_to_json(rows, comparisons).dump(2) + "\n");
+    write_file(run_ / "examples.json", examples().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_report(run_.path(), {plotly_script()});
+  }
+
+  // One answer of the last model that passed (level 2 if there is one) and one that failed late rather than early.
+  Json examples() const {
+    const auto& records = records_.back().second;
+    const EvalRecord *passed = nullptr, *failed = nullptr;
+    for (const EvalRecord& r : records) {
+      if (r.verdict.correct()) {
+        if (!passed || r.level > passed->level) passed = &r;
+      } else if (!r.verdict.is_harness_fault()) {
+        if (!failed || r.verdict.stopped_at > failed->verdict.stopped_at) failed = &r;
+      }
+    }
+    Json out = Json::object();
+    auto add = [&](const char* key, const EvalRecord* record) {
+      if (!record) return;
+      out[key] = to_json(record->verdict);
+      for (const Task& task : splits_.heldout) {
+        if (task.id == record->task_id) out[key]["task_source"] = task.source;
+      }
+    };
+    add("passed", passed);
+    add("failed", failed);
+    return out;
+  }
+
+  void record(const Verdict& verdict, const std::string& phase, std::optional<double> value) {
+    Json line = to_json(verdict);
+    line["phase"] = phase;
+    line["reward"] = value ? Json(*value) : Json();
+    run_.verdicts().write(line);
+  }
+
+  static void save_rollouts(const fs::path& path, const Verified& verified, const Rewards& rewards) {
+    std::string lines;
+    for (size_t g = 0; g < verified.groups.size(); ++g) {
+      for (size_t r = 0; r < verified.groups[g].rollouts.size(); ++r) {
+        const Rollout& rollout = verified.groups[g].rollouts[r];
+        lines += json_line({{"task_id", verified.groups[g].task.id},
+                            {"sample_index", r},
+                            {"text", rollout.text},
+                            {"tokens", rollout.tokens},
+                            {"log_probs", rollout.log_probs},
+                            {"finished", rollout.finished},
+                            {"reward", rewards[g][r] ? Json(*rewards[g][r]) : Json()},
+                            {"outcome", to_string(verified.verdicts[g][r].outcome)}}) +
+                 "\n";
+      }
+    }
+    write_file(path, lines);
+  }
+
+  static Json to_json(const TrainSummary& s) {
+    return {{"steps", s.steps},     {"examples", s.examples},     {"left_out", s.left_out},  {"tokens", s.tokens},
+            {"seconds", s.seconds}, {"first_loss", s.first_loss}, {"last_loss", s.last_loss}};
+  }
+  static Json to_json(const Verdict& v) { return tritonrl::to_json(v); }
+
+  // Opened on first need, so that a finished run starts and ends at once.
+  Policy& policy() {
+    if (!policy_) {
+      policy_.emplace(Policy::open(config_.policy, PromptTemplate::load(find_data_file(config_.data.prompt))));
+      attached_ = "base";
+    }
+    return *policy_;
+  }
+  Verifier& verifier() {
+    if (!verifier_) verifier_ = Verifier::open(config_.verify);
+    return *verifier_;
+  }
+
+  Config config_;
+  RunDir run_;
+  Rng rng_;
+  Splits splits_;
+  std::optional<Policy> policy_;
+  std::unique_ptr<Verifier> verifier_;
+  std::string attached_;
+  std::vector<std::pair<std::string, std::vector<EvalRecord>>> records_;
+};
+
+}  // namespace
+
+fs::path run_training(const Config& config, const TrainOptions& options) { return Pipeline(config, options).run(); }
+
+}  // namespace tritonrl

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/rng.h"
+#include "base/run_dir.h"
+#include "base/stats.h"
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::string fresh_folder(const std::string& name) {
+  std::string path = testing::TempDir() + "/base_" + name;
+  fs::remove_all(path);
+  fs::create_directories(path);
+  return path;
+}
+
+// Known answers of the reference implementation (Random123's kat_vectors, philox4x32-10).
+TEST(Rng, PhiloxKnownAnswers) {
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  uint32_t f = 0xffffffff;
+  EXPECT_EQ(philox({f, f, f, f}, {f, f}), (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+}
+
+TEST(Rng, StreamsAreIndependentOfWhatWasDrawn) {
+  Rng a(5), b(5);
+  b.next_u64();
+  EXPECT_EQ(a.at(3).next_u64(), b.at(3).next_u64());
+  EXPECT_NE(a.at(3).next_u64(), a.at(4).next_u64());
+  EXPECT_NE(a.at("x").next_u64(), a.at("y").next_u64());
+  Rng moved(9);
+  moved.next_u64();
+  EXPECT_EQ(Rng::restore(moved.key(), moved.counter()).next_u64(), moved.next_u64());
+}
+
+TEST(Rng, MomentsAreRight) {
+  Rng rng(1);
+  double uniform = 0, normal = 0, square = 0;
+  constexpr int kDraws = 50000;
+  std::set<int64_t> seen;
+  for (int i = 0; i < kDraws; ++i) {
+    uniform += rng.uniform();
+    double n = rng.normal();
+    normal += n;
+    square += n * n;
+    seen.insert(rng.below(7));
+  }
+  EXPECT_NEAR(uniform / kDraws, 0.5, 0.01);
+  EXPECT_NEAR(normal / kDraws, 0, 0.02);
+  EXPECT_NEAR(square / kDraws, 1, 0.03);
+  EXPECT_EQ(seen, (std::set<int64_t>{0, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST(Stats, WilsonAgainstPublishedValues) {
+  Interval i = wilson(15, 24);  // 0.625; interval by the score equation.
+  EXPECT_NEAR(i.low, 0.4271, 5e-4);
+  EXPECT_NEAR(i.high, 0.7884, 5e-4);
+  EXPECT_EQ(wilson(0, 10).low, 0);
+  EXPECT_NEAR(wilson(0, 10).high, 0.2775, 5e-4);
+  EXPECT_EQ(wilson(10, 10).high, 1);
+  EXPECT_EQ(wilson(0, 0).high, 1);
+}
+
+TEST(Stats, PassAtKByCounting) {
+  EXPECT_DOUBLE_EQ(pass_at_k(4, 0, 2), 0);
+  EXPECT_DOUBLE_EQ(pass_at_k(4, 1, 1), 0.25);
+  EXPECT_DOUBLE_EQ(pass_at_k(4, 2, 2), 1 - 1.0 / 6);  // One of the six pairs has no correct one.
+  EXPECT_DOUBLE_EQ(pass_at_k(4, 3, 2), 1);
+}
+
+TEST(Stats, PercentilesAndSpread) {
+  EXPECT_DOUBLE_EQ(percentile({4, 1, 3, 2}, 50), 2.5);
+  EXPECT_DOUBLE_EQ(percentile({1, 2, 3}, 100), 3);
+  EXPECT_DOUBLE_EQ(stddev({1, 3}), std::sqrt(2.0));
+  EXPECT_EQ(mean({}), 0);
+}
+
+TEST(Text, NearestWord) {
+  EXPECT_EQ(nearest("temprature", {"temperature", "top_k"}), "temperature");
+  EXPECT_EQ(nearest("zzzzzz", {"temperature", "top_k"}), "");
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+}
+
+TEST(Text, InvalidUtf8IsReplaced) {
+  EXPECT_EQ(valid_utf8("a\xff" "b"), "a\xEF\xBF\xBD" "b");
+  EXPECT_EQ(valid_utf8("\xc3\xa9"), "\xc3\xa9");
+  EXPECT_EQ(valid_utf8("\xed\xa0\x80").size(), 9u);  // A surrogate is three bad bytes.
+}
+
+TEST(Text, Helpers) {
+  EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(trim("  x \n"), "x");
+  EXPECT_EQ(replace_all("aXbX", "X", "yy"), "ayybyy");
+  EXPECT_EQ(human_seconds(125), "2 m 05 s");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(content_hash("a").size(), 32u);
+  EXPECT_NE(content_hash("a"), content_hash("b"));
+}
+
+TEST(Check, EndsTheProcessWithCode70) {
+  EXPECT_EXIT(CHECK(1 + 1 == 3) << "sum " << 2, testing::ExitedWithCode(kExitOurBug), "1 \\+ 1 == 3.*sum 2");
+}
+
+TEST(Error, SaysWhatWhereAndWhatToDo) {
+  Error e = usage_error("key is unknown", "a.yaml:3", "did you mean 'lr'?");
+  EXPECT_STREQ(e.what(), "a.yaml:3: key is unknown\n  hint: did you mean 'lr'?");
+  EXPECT_EQ(e.exit_code(), 2);
+  EXPECT_EQ(environment_error("no disk").exit_code(), 3);
+}
+
+TEST(Json, LinesNameTheBadOne) {
+  std::string file = fresh_folder("lines") + "/x.jsonl";
+  write_file(file, "{\"a\": 1}\n\nnot json\n");
+  try {
+    for_each_json_line(file, [](int64_t, const Json&) {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("x.jsonl:3"));
+  }
+}
+
+// A disk that is full: the file-size limit makes write(2) fail the same way, half-way through.
+TEST(Json, AFailedWriteLeavesTheOldFile) {
+  std::string file = fresh_folder("full") + "/x.json";
+  write_file(file, "old");
+  struct rlimit before = {};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = {4096, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THROW(write_file(file, std::string(100000, 'x')), Error);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(read_file(file), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(fs::path(file).parent_path()), fs::directory_iterator()), 1);
+}
+
+TEST(RunDir, GoesOnBehindTheLastFinishedPhase) {
+  std::string folder = fresh_folder("run") + "/r";
+  {
+    RunDir run = RunDir::open(folder, "a: 1\n", false);
+    run.steps().write({{"phase", "sft"}, {"step", 1}});
+    run.steps().write({{"phase", "rl"}, {"unit", "rl/step_1"}, {"step", 1}});
+    run.mark_done("sft", {{"loss", 0.5}});
+  }
+  RunDir again = RunDir::open(folder, "a: 1\n", false);
+  EXPECT_TRUE(again.phase_done("sft"));
+  EXPECT_EQ(again.phase_data("sft")["loss"], 0.5);
+  EXPECT_FALSE(again.phase_done("rl/step_1"));
+  EXPECT_EQ(read_file(folder + "/steps.jsonl"), "{\"phase\":\"sft\",\"step\":1}\n");  // The unfinished phase's line is gone.
+}
+
+TEST(RunDir, RefusesAnotherConfigAndForeignFolders) {
+  std::string folder = fresh_folder("other") + "/r";
+  RunDir::open(folder, "a: 1\n", false);
+  EXPECT_THROW(RunDir::open(folder, "a: 2\n", false), Error);
+  EXPECT_EQ(read_file(folder + "/config.yaml"), "a: 1\n");
+  RunDir::open(folder, "a: 2\n", true);
+  EXPECT_EQ(read_file(folder + "/config.yaml"), "a: 2\n");
+  std::string foreign = fresh_folder("foreign");
+  write_file(foreign + "/thesis.txt", "precious");
+  EXPECT_THROW(RunDir::open(foreign, "a: 1\n", true), Error);
+  EXPECT_EQ(read_file(foreign + "/thesis.txt"), "precious");
+}
+
+}  // namespace
+}  // namespace tritonrl

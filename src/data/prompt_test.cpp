@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/prompt.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/sft_example.h"
+
+namespace tritonrl {
+namespace {
+
+class PromptTest : public testing::Test {
+ protected:
+  ~PromptTest() override { std::filesystem::remove(path_); }
+  PromptTemplate load(const std::string& text) {
+    write_file(path_, text);
+    return PromptTemplate::load(path_);
+  }
+  std::string path_ = (std::filesystem::temp_directory_path() / cat("prompt_test_", ::getpid(), ".txt")).string();
+};
+
+TEST_F(PromptTest, ShippedPromptRenders) {
+  auto prompt = PromptTemplate::load(std::string(TRITONRL_SOURCE_DIR) + "/prompts/triton.txt");
+  Task task;
+  task.source = "x = 1\n";
+  auto messages = prompt.render(task);
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[0].role, "system");
+  EXPECT_EQ(messages[1].role, "user");
+  EXPECT_THAT(messages[1].content, testing::HasSubstr("```python\nx = 1\n```"));
+  EXPECT_LT(messages[0].content.size() + messages[1].content.size(), 250u) << "every prompt token costs";
+}
+
+TEST_F(PromptTest, SystemPartIsOptional) {
+  Task task;
+  task.source = "code";
+  auto messages = load("Say: {{source}}\n").render(task);
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].content, "Say: code");
+  messages = load("---\nSay: {{source}}\n").render(task);
+  ASSERT_EQ(messages.size(), 1u);
+  messages = load("Be brief.\n---\n{{source}}\n---\nend").render(task);
+  EXPECT_EQ(messages[0].content, "Be brief.");
+  EXPECT_EQ(messages[1].content, "code\n---\nend") << "only the first rule divides";
+}
+
+TEST_F(PromptTest, PlaceHolderInASourceIsLeftAlone) {
+  Task task;
+  task.source = "s = '{{source}}'";
+  EXPECT_EQ(load("{{source}}").render(task)[0].content, task.source);
+}
+
+TEST_F(PromptTest, BadFiles) {
+  EXPECT_THROW(PromptTemplate::load("no/such/prompt.txt"), Error);
+  EXPECT_THROW(load(""), Error);
+  EXPECT_THROW(load("no place holder"), Error);
+  EXPECT_THROW(load("{{source}}\n---\nnot below the rule"), Error);
+  EXPECT_THROW(load("{{source}} {{source}}"), Error);
+  EXPECT_THROW(load("{{source}}\n---\n{{source}}"), Error);
+}
+
+TEST_F(PromptTest, AnswersAndExamples) {
+  Task with, without;
+  with.id = "a";
+  with.solution = "\nclass ModelNew: pass\n\n";
+  EXPECT_EQ(answer_for(with), "```python\nclass ModelNew: pass\n```");
+  auto examples = sft_examples({with, without}, load("{{source}}"));
+  ASSERT_EQ(examples.size(), 1u);
+  EXPECT_EQ(examples[0].task_id, "a");
+  EXPECT_EQ(examples[0].answer, answer_for(with));
+}
+
+}  // namespace
+}  // namespace tritonrl

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What we read out of a task's Python source without running it, through tree-sitter's Python grammar.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+namespace tritonrl {
+
+// The line (from 1) of the first syntax error, or 0 when the source parses.
+int64_t first_syntax_error(const std::string& source);
+
+// Names of the classes and functions defined at module level.
+std::set<std::string> top_level_definitions(const std::string& source);
+
+// "source:" and 32 hex digits: a hash of the source in a normal form, for tasks whose operation graph is not known.
+// Not part of it: white space, comments, docstrings, type annotations, names of variables, arguments, functions and of
+// members of self, import aliases, quote style, and the values of integer constants at module level (sizes).
+// Weaker than OpGraph::hash: two ways to write the same computation hash apart.
+std::string graph_hash_of_source(const std::string& source);
+
+// The operations a module uses, by their last name: functions and methods it calls ("relu", "Linear", "sum") and its
+// binary and unary operators ("+", "unary -"), found in the body of class Model. Calls of super() and of __init__ are
+// left out.
+std::set<std::string> operators_of_source(const std::string& source);
+
+}  // namespace tritonrl

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compare: the judge. Is what a candidate returned the same as the reference, up to honest rounding?
+//
+// Structure, shapes and dtypes must be equal. Integers and booleans must be equal. For floating-point outputs let
+//   t = the reference computed in float64 (the truth), r = the reference in its own dtype, c = the candidate's output,
+//   scale_i = |t_i| + rms(t)            a unit that neither punishes small elements of a large tensor
+//                                       (they carry the rounding of what they were summed from) nor forgives large
+//                                       ones,
+//   ref_max = max_i |r_i - t_i| / scale_i,   ref_rms = rms(r - t) / rms(t)    the reference's own error.
+// The candidate passes when both hold:
+//   worst element:  |c_i - t_i| <= min(max(kWorstFactor * ref_max, floor), cap) * scale_i + quantum   for every i
+//   as a whole:     rms(c - t)  <= min(max(kRmsFactor * ref_rms, rms_floor), cap) * rms(t) + quantum
+// floor, rms_floor and cap belong to the dtype (a few of its roundings; see compare.cpp); quantum is its smallest
+// subnormal. The first test catches a single wrong element, the second work done in too low a precision.
+// Where the truth is NaN or infinite the candidate must be so too; where it is finite, the candidate must be finite.
+//
+// Pure functions over bytes; nothing here knows where they came from.
+#pragma once
+
+#include <string>
+
+#include "verify/blob.h"
+#include "verify/verdict.h"
+
+namespace tritonrl {
+
+constexpr double kWorstFactor = 8;
+constexpr double kRmsFactor = 4;
+
+struct Comparison {
+  Outcome outcome = Outcome::kPass;  // kPass, kWrongOutput or kNotFinite.
+  std::string message;               // Which output and element, expected, got; "" when it passed.
+  double worst = 0;                  // Largest error in units of what is allowed; <= 1 passes.
+};
+
+// Structures of tensors: candidate, reference in its own dtype, reference in float64 (integers as they are).
+Comparison compare_outputs(const Nest<TensorView>& candidate, const Nest<TensorView>& reference,
+                           const Nest<TensorView>& truth);
+
+// One tensor; `name` goes into the message ("output", "output[1]").
+Comparison compare_tensor(const TensorView& candidate, const TensorView& reference, const TensorView& truth,
+                          const std::string& name);
+
+// A task is of use only when wrong answers are rejected. Tries zeros, negated outputs and, where there is more than
+// one element, outputs rotated by one. "" when all are rejected, else which control passed.
+std::string control_that_passes(const Nest<TensorView>& reference, const Nest<TensorView>& truth);
+
+// Bit-for-bit equality of two tensors (for inputs that must not change).
+bool same_bytes(const TensorView& a, const TensorView& b);
+
+}  // namespace tritonrl

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/funnel.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "verify/compare.h"
+#include "verify/extract.h"
+#include "verify/recording.h"
+#include "verify/syntax.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr size_t kMaxJobHeader = (1 << 20) - 4096;  // A frame's limit, less what the funnel adds.
+
+struct Ending {
+  Outcome outcome = Outcome::kPass;
+  std::string message;
+};
+
+bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-+/@", c); }
+
+std::string sizes_text(const std::map<std::string, int64_t>& constants) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : constants) parts.push_back(cat(name, " = ", value));
+  return join(parts, ", ");
+}
+
+Outcome outcome_of(const ChildFailure& failure) {
+  auto outcome = outcome_from_string(failure.kind);
+  CHECK(outcome.has_value()) << failure.kind;
+  return *outcome;
+}
+
+// How a child ended that sent nothing usable.
+Ending judge_exit(const JobAnswer& answer) {
+  using Status = JobAnswer::Status;
+  switch (answer.status) {
+    case Status::kLost:
+    case Status::kForkFailed:
+    case Status::kKilled:
+      return {Outcome::kHarnessFault, answer.fault.empty() ? "the worker gave the job up" : answer.fault};
+    case Status::kDeadline:
+      return {Outcome::kTimeout, cat("not finished after ", human_seconds(answer.seconds))};
+    case Status::kOverflow:
+      return {Outcome::kOutOfMemory, "the result is too large"};
+    case Status::kSignaled:
+      if (answer.code == SIGKILL) return {Outcome::kOutOfMemory, "the process was killed for its use of memory"};
+      if (answer.code == SIGXCPU) return {Outcome::kTimeout, "the limit on processor time was reached"};
+      return {Outcome::kRuntimeError,
+              cat("the process was ended by signal ", answer.code, " (", strsignal(answer.code), ")")};
+    case Status::kExited:
+      break;
+  }
+  if (answer.code == 0 && !answer.result.empty()) return {};
+  if (answer.stderr_tail.find("MemoryError") != std::string::npos) return {Outcome::kOutOfMemory, "out of memory"};
+  std::string said = trim(answer.stderr_tail);
+  return {Outcome::kRuntimeError, cat("the process ended with exit code ", answer.code, " and without a result",
+                                      said.empty() ? "" : cat("; it said: ", said))};
+}
+
+}  // namespace
+
+std::string clean_message(const std::string& text) {
+  std::string valid = trim(valid_utf8(text)), out;
+  for (size_t i = 0; i < valid.size();) {
+    bool starts = valid[i] == '/' && (i == 0 || !is_path_char(valid[i - 1]));
+    size_t end = i;
+    while (starts && end < valid.size() && is_path_char(valid[end])) ++end;
+    std::string_view token = std::string_view(valid).substr(i, end - i);
+    size_t slash = token.rfind('/');
+    if (starts && slash > 0 && slash != std::string_view::npos && token.substr(0, 2) != "//") {
+      out += token.substr(slash + 1);  // An absolute path: keep its last part.
+      i = end;
+    } else {
+      out += valid[i++];
+    }
+  }
+  if (out.size() > 2000) out = cat(out.substr(0, 600), "\n...\n", out.substr(out.size() - 1350));
+  return valid_utf8(out);
+}
+
+void VerifyConfig::validate() const {
+  if (seeds_per_case < 2)
+    throw usage_error("verify.seeds_per_case must be at least 2", "", "one input can be met by luck");
+  if (workers < 0) throw usage_error("verify.workers must not be negative");
+  if (compile_deadline_s <= 0 || tiny_deadline_s <= 0 || full_deadline_s <= 0 || oracle_deadline_s <= 0) {
+    throw usage_error("deadlines of verify must be positive");
+  }
+  if (memory_mb < 256) throw usage_error("verify.memory_mb must be at least 256");
+  if (max_programs < 1) throw usage_error("verify.max_programs must be positive");
+  bool skips[kStageCount] = {};
+  for (const auto& name : skip_stages) {
+    auto stage = stage_from_string(name);
+    if (!stage) {
+      std::vector<std::string> known;
+      for (int i = 0; i < kStageCount; ++i) known.push_back(to_string(static_cast<Stage>(i)));
+      throw usage_error(cat("unknown stage \"", name, "\" in verify.skip_stages"), "",
+                        cat("stages: ", join(known, ", ")));
+    }
+    skips[static_cast<int>(*stage)] = true;
+  }
+  auto skipped = [&](Stage stage) { return skips[static_cast<int>(stage)]; };
+  if (skipped(Stage::kExtract)) throw usage_error("verify.skip_stages cannot hold extract: it finds the code");
+  if (skipped(Stage::kCompile) && !(skipped(Stage::kTinyRun) && skipped(Stage::kFullRun))) {
+    throw usage_error("verify.skip_stages holds compile, without which tiny_run and full_run have nothing to run", "",
+                      "skip them too");
+  }
+}
+
+// One candidate on its way. Each stage is a member that returns how it ended.
+class CandidateRun {
+ public:
+  CandidateRun(const Funnel& funnel, const Candidate& candidate) : f_(funnel), candidate_(candidate) {
+    Rng secret(static_cast<uint64_t>(f_.secret_seed_));
+    weight_seed_ = static_cast<int64_t>(secret.at("weights").at(candidate.task.source).next_u64() >> 1 & 0x7fffffff);
+    inputs_ = secret.at("inputs").at(candidate.task.source);
+    poison_ = Rng(std::hash<std::string>{}(random_hex(8)));
+  }
+
+  Verdict go() {
+    Verdict verdict;
+    verdict.candidate_id = candidate_.id;
+    verdict.task_id = candidate_.task.id;
+    verdict.level = candidate_.task.level;
+    verdict.sandbox_missing = f_.sandbox_missing_;
+    verdict.outcome = Outcome::kPass;
+    std::vector<StageResult> order_seen;  // With skipped stages, which the order takes for passed.
+    while (auto stage = f_.order_.next(order_seen)) {
+      if (*stage == Stage::kTime) break;  // Nothing to measure on without a GPU.
+      order_seen.push_back(run_stage(*stage));
+      if (skipped(*stage)) continue;
+      verdict.stages.push_back(order_seen.back());
+      verdict.outcome = order_seen.back().outcome;
+      verdict.stopped_at = *stage;
+    }
+    verdict.path = interpreted_ ? VerifyPath::kInterpreter : VerifyPath::kNone;
+    verdict.delegated_ops = delegated_;
+    verdict.triton_launches = launches_;
+    verdict.code = valid_utf8(code_);
+    return verdict;
+  }
+
+  bool worth_another_try() const { return worker_lost_; }
+
+  // The oracle's answer for seed number `index` of a case.
+  std::shared_ptr<const OracleAnswer> ask(const CaseSpec& spec, int64_t index) {
+    uint64_t seed = inputs_.at(spec.name).at(static_cast<uint64_t>(index)).next_u64();
+    return f_.oracle_.ask(candidate_.task, spec.constants, weight_seed_, static_cast<int64_t>(seed & 0x7fffffffffffff));
+  }
+
+ private:
+  bool skipped(Stage stage) const {
+    const auto& names = f_.config_.skip_stages;
+    return std::find(names.begin(), names.end(), to_string(stage)) != names.end();
+  }
+
+  // Every stage goes through here: off by name? -> timed -> run -> recorded.
+  StageResult run_stage(Stage stage) {
+    StageResult result{stage, Outcome::kPass, 0, ""};
+    if (skipped(stage)) return result;
+    double start = now_s();
+    Ending ending = dispatch(stage);
+    result.seconds = now_s() - start;
+    result.outcome = ending.outcome;
+    result.message = clean_message(ending.message);
+    return result;
+  }
+
+  Ending dispatch(Stage stage) {
+    switch (stage) {
+      case Stage::kExtract:
+        return extract();
+      case Stage::kSyntax:
+        return syntax();
+      case Stage::kCompile:
+        return compile();
+      case Stage::kTinyRun:
+        return tiny_run();
+      case Stage::kFullRun:
+        return full_run();
+      case Stage::kTime:
+        break;
+    }
+    CHECK(false) << "no such stage here";
+    return {};
+  }
+
+  Ending extract() {
+    Extraction found = candidate_.is_code ? accept_code(candidate_.text) : extract_code(candidate_.text);
+    code_ = found.code;
+    return {found.found ? Outcome::kPass : Outcome::kNoCode, found.message};
+  }
+
+  Ending syntax() {
+    if (valid_utf8(code_) != code_) return {Outcome::kSyntaxError, "the code is not valid UTF-8"};
+    SyntaxCheck check = check_syntax(code_);
+    return {check.ok ? Outcome::kPass : Outcome::kSyntaxError, check.message};
+  }
+
+  // The task itself failed: ours to mend, and of no consequence to the candidate.
+  Ending unusable(const OracleAnswer& oracle) {
+    worker_lost_ |= oracle.lost;
+    return {Outcome::kHarnessFault,
+            oracle.lost ? oracle.failure
+                        : cat("task ", candidate_.task.id, " is of no use: its reference failed: ", oracle.failure)};
+  }
+
+  // Runs a job; a blob is left in *blob when the outcome is pass.
+  Ending run_job(ZygoteKind kind, Job job, Blob* blob) {
+    if (job.args.dump(-1, ' ', false, Json::error_handler_t::replace).size() > kMaxJobHeader) {
+      return {Outcome::kUnsupported, "the code or its recording is too large"};
+    }
+    job.memory_bytes = f_.config_.memory_mb << 20;
+    JobAnswer answer = f_.pool_.run(kind, std::move(job));
+    Ending ending = judge_exit(answer);
+    worker_lost_ |= ending.outcome == Outcome::kHarnessFault;
+    if (ending.outcome != Outcome::kPass) return ending;
+    auto parsed = parse_blob(std::move(answer.result), answer.nonce);
+    if (!parsed) return {Outcome::kTampered, parsed.why};
+    if (parsed.value->failure) return {outcome_of(*parsed.value->failure), parsed.value->failure->message};
+    *blob = std::move(*parsed.value);
+    return {};
+  }
+
+  Ending compile() {
+    for (CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
+      auto oracle = ask(spec, 0);
+      if (!oracle->failure.empty()) return unusable(*oracle);
+      requests_.push_back({std::move(spec), oracle});
+    }
+    CHECK(!requests_.empty()) << "a task without cases";
+    Job job{"record", record_arguments(candidate_.task, code_, weight_seed_, requests_), ""};
+    job.deadline_s = f_.config_.compile_deadline_s;
+    Blob blob;
+    Ending ending = run_job(ZygoteKind::kRecord, std::move(job), &blob);
+    if (ending.outcome != Outcome::kPass) return ending;
+    auto recording = parse_recording(std::move(blob), requests_);
+    if (!recording) return {Outcome::kTampered, recording.why};
+    recording_ = std::move(*recording.value);
+    return policy();
+  }
+
+  Ending policy() {
+    CallPolicy policy = f_.config_.policy == "mixed" ? CallPolicy::kMixed : CallPolicy::kStrict;
+    for (const CaseRequest& request : requests_) {
+      const Plan& plan = recording_.cases.at(request.spec.name).plan;
+      PolicyFinding finding = check_policy(plan, policy);
+      if (!request.spec.tiny) {
+        launches_ = plan.launches();
+        delegated_ = finding.delegated_ops;
+      }
+      if (!finding.ok) return {Outcome::kRuleBreak, finding.message};
+    }
+    return {};
+  }
+
+  // Runs one plan on one of the oracle's inputs and compares. `with_launches` false is the kill switch.
+  Ending interpret(const CaseRequest& request, const OracleAnswer& oracle, double until, bool with_launches) {
+    const RecordedCase& recorded = recording_.cases.at(request.spec.name);
+    InterpretRequest wanted = interpret_arguments(recording_, recorded, oracle, poison_.next_u64() >> 11,
+                                                  f_.config_.max_programs, with_launches);
+    Job job{"interpret", std::move(wanted.args), std::move(wanted.payload)};
+    job.deadline_s = until - now_s();
+    if (job.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
+    Blob blob;
+    Ending ending = run_job(ZygoteKind::kInterpret, std::move(job), &blob);
+    if (ending.outcome != Outcome::kPass) return ending;
+    interpreted_ = true;
+    auto result = parse_interpretation(std::move(blob), oracle);
+    if (!result) return {Outcome::kTampered, result.why};
+    Comparison comparison = compare_outputs(result.value->outputs, oracle.outputs, oracle.truth);
+    if (comparison.outcome != Outcome::kPass) {
+      std::string sizes = request.spec.constants.empty() ? "" : cat(" (with ", sizes_text(request.spec.constants), ")");
+      return {comparison.outcome, comparison.message + sizes};
+    }
+    if (!result.value->guards_intact) return {Outcome::kWrongOutput, "a kernel writes outside of its tensors"};
+    for (size_t i = 0; i < oracle.inputs.size(); ++i) {
+      const auto& after = result.value->inputs_after[i];
+      if (!after || oracle.mutated.count(i)) continue;
+      if (!same_bytes(*after, oracle.inputs[i].tensor)) {
+        return {Outcome::kWrongOutput, cat("input ", i, " is changed, which the reference does not do")};
+      }
+    }
+    return {};
+  }
+
+  Ending without_triton(const CaseRequest& request, const OracleAnswer& oracle, double until) {
+    Ending ending = interpret(request, oracle, until, /*with_launches=*/false);
+    if (ending.outcome == Outcome::kHarnessFault) return ending;
+    if (ending.outcome != Outcome::kPass) return {};
+    return {Outcome::kRuleBreak, "the result is the same without the Triton launches"};
+  }
+
+  Ending tiny_run() {
+    double until = now_s() + f_.config_.tiny_deadline_s;
+    const CaseRequest* request = &requests_[0];
+    for (const CaseRequest& one : requests_) {
+      if (one.spec.tiny) request = &one;
+    }
+    Ending ending = interpret(*request, *request->oracle, until, true);
+    if (ending.outcome == Outcome::kPass) ending = without_triton(*request, *request->oracle, until);
+    return ending;
+  }
+
+  Ending full_run() {
+    double until = now_s() + f_.config_.full_deadline_s;
+    bool again = true;
+    for (const CaseRequest& request : requests_) {
+      if (request.spec.tiny) continue;
+      for (int64_t index = 0; index < request.spec.input_seeds; ++index) {
+        auto oracle = ask(request.spec, index);
+        if (!oracle->failure.empty()) return unusable(*oracle);
+        Ending ending = interpret(request, *oracle, until, true);
+        // Other garbage in fresh memory must not matter.
+        if (ending.outcome == Outcome::kPass && again) ending = interpret(request, *oracle, until, true);
+        again = false;
+        if (ending.outcome == Outcome::kPass && skipped(Stage::kTinyRun) && index == 0) {
+          ending = without_triton(request, *oracle, until);
+        }
+        if (ending.outcome != Outcome::kPass) return ending;
+      }
+    }
+    return {};
+  }
+
+  const Funnel& f_;
+  const Candidate& candidate_;
+  int64_t weight_seed_ = 0;
+  Rng inputs_, poison_;
+  std::string code_;
+  std::vector<CaseRequest> requests_;
+  Recording recording_;
+  std::vector<std::string> delegated_;
+  int64_t launches_ = 0;
+  bool interpreted_ = false;
+  bool worker_lost_ = false;
+};
+
+Funnel::Funnel(const VerifyConfig& config, WorkerPool& pool, OracleCache& oracle, const CaseSource& cases,
+               const StageOrder& order, int64_t secret_seed, std::vector<std::string> sandbox_missing)
+    : config_(config),
+      pool_(pool),
+      oracle_(oracle),
+      cases_(cases),
+      order_(order),
+      secret_seed_(secret_seed),
+      sandbox_missing_(std::move(sandbox_missing)) {}
+
+Verdict Funnel::verify(const Candidate& candidate) const {
+  CandidateRun first(*this, candidate);
+  Verdict verdict = first.go();
+  if (!verdict.is_harness_fault() || !first.worth_another_try()) return verdict;
+  log_debug(cat("candidate ", candidate.id, " is tried again: ", verdict.reason()));
+  return CandidateRun(*this, candidate).go();
+}
+
+std::string Funnel::lint(const Task& task) const {
+  Candidate none{"lint", task, "", true};
+  CandidateRun run(*this, none);
+  for (const CaseSpec& spec : cases_.cases(task)) {
+    auto oracle = run.ask(spec, 0);
+    if (oracle->lost) throw environment_error(oracle->failure);
+    std::string sizes = spec.constants.empty() ? "" : cat(" (with ", sizes_text(spec.constants), ")");
+    if (!oracle->failure.empty()) return clean_message(cat("the reference fails", sizes, ": ", oracle->failure));
+    Comparison self = compare_outputs(oracle->outputs, oracle->outputs, oracle->truth);
+    if (self.outcome != Outcome::kPass) return cat("the reference fails its own comparison", sizes, ": ", self.message);
+    std::string control = control_that_passes(oracle->outputs, oracle->truth);
+    if (!control.empty()) return cat("a wrong answer would pass", sizes, ": ", control);
+  }
+  return "";
+}
+
+}  // namespace tritonrl

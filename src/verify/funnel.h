@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Funnel: takes one candidate through the stages and records each of them.
+//
+//   extract -> syntax -> compile -> tiny_run -> full_run          (time: needs a GPU, so it is not reached here)
+//
+// compile  = one `record` job: the candidate's host code runs on fake tensors, its kernels compile to real cubins; the
+//            Plan is parsed, held against the oracle's inputs and parameters, and against the policy.
+// tiny_run = the tiny case's Plan (the full one's where a task names no tiny sizes) through Triton's interpreter on one
+//            secret input; and once more with the launches left out: when that gives the right answer too, Triton did
+//            nothing and the rules are broken.
+// full_run = every other case's Plan on its secret inputs, and the last once more with other garbage in fresh memory.
+// Only compile runs the candidate's host code. Interpreting runs its kernels, in a process that knows inputs but not
+// the answer. Every comparison happens here, in C++, over bytes.
+//
+// The funnel never throws for anything a candidate does: that is what Outcome is for. kHarnessFault means *we* failed
+// (a lost worker, a task whose reference does not run); it must not become a reward.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "verify/case_source.h"
+#include "verify/oracle.h"
+#include "verify/plan.h"
+#include "verify/stage_order.h"
+#include "verify/timing_protocol.h"
+#include "verify/verdict.h"
+#include "verify/zygote.h"
+
+namespace tritonrl {
+
+struct VerifyConfig {
+  std::string policy = "strict";         // What library calls mean; see plan.h.
+  std::vector<std::string> skip_stages;  // Ablations only.
+  int64_t workers = 0;                   // Candidates at a time; 0 = one per core.
+  int64_t seeds_per_case = 2;            // Secret inputs in full_run.
+  int64_t seed = 0;                      // Of the secret streams; 0 = from the kernel, which nobody can guess.
+  double compile_deadline_s = 60;        // A Triton compile takes 0.2-0.7 s of a core, an autotuner many of them.
+  double tiny_deadline_s = 20;
+  double full_deadline_s = 60;
+  double oracle_deadline_s = 120;  // For a reference, which is trusted more.
+  int64_t memory_mb = 4096;        // Per sandboxed process, beyond what it starts with.
+  int64_t max_programs = 200000;   // Program instances in one interpreted plan (about 1 ms each).
+  bool allow_weaker_sandbox = false;
+  std::string python;  // Interpreter with torch and triton; "" = the one of the build.
+
+  template <class V>
+  void for_each_field(V& v) {
+    v.choice("policy", policy, {"strict", "mixed"}, "library calls of a candidate: forbidden, or allowed and listed");
+    v("skip_stages", skip_stages, "stages to leave out, by name (ablations)");
+    v("workers", workers, "candidates verified at a time; 0 = one per core");
+    v("seeds_per_case", seeds_per_case, "secret inputs each candidate is run on");
+    v("seed", seed, "seed of the secret inputs; 0 = drawn from the kernel");
+    v("compile_deadline_s", compile_deadline_s, "seconds for importing, recording and compiling");
+    v("tiny_deadline_s", tiny_deadline_s, "seconds for tiny_run");
+    v("full_deadline_s", full_deadline_s, "seconds for full_run");
+    v("oracle_deadline_s", oracle_deadline_s, "seconds for a task's reference");
+    v("memory_mb", memory_mb, "MiB a sandboxed process may allocate");
+    v("max_programs", max_programs, "program instances one interpreted plan may launch");
+    v("allow_weaker_sandbox", allow_weaker_sandbox, "go on where the sandbox is incomplete; verdicts say so");
+    v("python", python, "Python interpreter with torch and triton; empty = the one of the build");
+  }
+  void validate() const;  // Throws Error (usage).
+};
+
+struct Candidate {
+  std::string id;
+  Task task;
+  std::string text;      // A policy's answer, or
+  bool is_code = false;  // ... a plain Python file, which needs no extraction.
+};
+
+class Funnel {
+ public:
+  // Borrows everything; all must outlive it. Thread rule: verify() may be called from any number of threads.
+  Funnel(const VerifyConfig& config, WorkerPool& pool, OracleCache& oracle, const CaseSource& cases,
+         const StageOrder& order, int64_t secret_seed, std::vector<std::string> sandbox_missing);
+
+  // Blocks. A verdict that ends in a lost worker is retried once.
+  Verdict verify(const Candidate& candidate) const;
+
+  // Can `task` be used at all? Runs its reference on all cases and checks that wrong answers are rejected. "" when it
+  // can, else why not. Throws Error (environment) when the worker is lost.
+  std::string lint(const Task& task) const;
+
+ private:
+  friend class CandidateRun;
+  const VerifyConfig& config_;
+  WorkerPool& pool_;
+  OracleCache& oracle_;
+  const CaseSource& cases_;
+  const StageOrder& order_;
+  int64_t secret_seed_;
+  std::vector<std::string> sandbox_missing_;
+};
+
+// For people and the policy's next turn: valid UTF-8, no absolute paths, at most about 2000 bytes.
+std::string clean_message(const std::string& text);
+
+}  // namespace tritonrl

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: Apache-2.0
+// The funnel over scripted workers: how every way a job can end becomes a verdict, and that our own faults never become
+// a pass or a score.
+#include "verify/funnel.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <set>
+
+#include "base/error.h"
+#include "verify/fake_worker.h"
+#include "verify/verifier.h"
+
+namespace tritonrl {
+namespace {
+
+using Status = JobAnswer::Status;
+
+// Task: one float32 input x of four elements; expected output 2 x.
+const float kInput[4] = {1, -2, 3, 4}, kExpected[4] = {2, -4, 6, 8};
+
+Json ref(const char* dtype, int64_t offset, int64_t nbytes) {
+  return {{"shape", {4}}, {"dtype", dtype}, {"offset", offset}, {"nbytes", nbytes}};
+}
+std::string bytes_of(const float (&values)[4]) { return {reinterpret_cast<const char*>(values), sizeof values}; }
+
+JobAnswer exited(const std::string& result) {
+  JobAnswer answer;
+  answer.status = Status::kExited;
+  answer.result = result;
+  return answer;
+}
+
+JobAnswer oracle_answer(const std::string& nonce) {
+  double truth[4];
+  std::copy(std::begin(kExpected), std::end(kExpected), truth);
+  std::string area =
+      bytes_of(kInput) + bytes_of(kExpected) + std::string(reinterpret_cast<const char*>(truth), sizeof truth);
+  Json header = {{"nonce", nonce},
+                 {"ok", true},
+                 {"parameters", Json::array()},
+                 {"inputs", Json::array({{{"kind", "tensor"}, {"tensor", ref("float32", 0, 16)}}})},
+                 {"outputs", ref("float32", 16, 16)},
+                 {"outputs64", ref("float64", 32, 32)},
+                 {"init_inputs", Json::array()},
+                 {"constants", Json::object()},
+                 {"inputs_mutated", Json::array()}};
+  return exited(blob_bytes(header, area));
+}
+
+Json plan() {
+  auto value = [](int id) {
+    return Json{{"id", id}, {"shape", {4}}, {"stride", {1}}, {"offset", 0}, {"dtype", "float32"}, {"storage", id}};
+  };
+  return {{"values", {value(0), value(1)}},
+          {"inputs", {0}},
+          {"parameters", Json::array()},
+          {"tape",
+           {{{"op", "aten.empty_like.default"},
+             {"args", Json::parse(R"([{"t": 0}])")},
+             {"kwargs", Json::object()},
+             {"out", {{"id", 1}}}},
+            {{"launch", 0},
+             {"grid", {1, 1, 1}},
+             {"args", Json::parse(R"([["x", {"t": 0}], ["y", {"t": 1}]])")},
+             {"num_warps", 4},
+             {"num_stages", 3},
+             {"cubin", 0},
+             {"line", 9}}}},
+          {"outputs", {{"id", 1}}}};
+}
+
+Json record_header(const std::string& nonce, const Json& args) {
+  Json cases = Json::array();
+  for (const Json& spec : args["cases"]) {
+    cases.push_back({{"name", spec["name"]}, {"plan", plan()}, {"parameters", Json::array()}});
+  }
+  Json kernel = {{"name", "k"}, {"source", "def k(): pass"}, {"globals", Json::array()}, {"line", 3}};
+  Json cubin = {{"kernel", 0}, {"tensor", {{"shape", {4}}, {"dtype", "uint8"}, {"offset", 0}, {"nbytes", 4}}}};
+  return {{"nonce", nonce},
+          {"ok", true},
+          {"plan_version", 0},
+          {"cases", cases},
+          {"kernels", Json::array({kernel})},
+          {"cubins", Json::array({cubin})}};
+}
+
+JobAnswer interpret_answer(const std::string& nonce, const float (&output)[4]) {
+  Json header = {{"nonce", nonce},
+                 {"ok", true},
+                 {"outputs", ref("float32", 0, 16)},
+                 {"inputs_after", Json::array({nullptr})},
+                 {"programs", 1},
+                 {"guards_broken", Json::array()}};
+  return exited(blob_bytes(header, bytes_of(output)));
+}
+
+bool has_launches(const Job& job) { return job.args["plan"]["tape"].size() == 2; }
+
+// An honest, correct candidate: without its launches the output is garbage.
+JobAnswer honest(const Job& job, const std::string& nonce) {
+  const float garbage[4] = {NAN, NAN, NAN, NAN};
+  if (job.kind == "oracle") return oracle_answer(nonce);
+  if (job.kind == "record") return exited(blob_bytes(record_header(nonce, job.args), "\177ELF"));
+  return has_launches(job) ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
+}
+
+Candidate candidate(const std::string& id = "c", const std::string& text = "x = 1\n") {
+  Candidate one;
+  one.id = id;
+  one.task.id = "double";
+  one.task.source = "# task";
+  one.task.tiny = {{"N", 2}};
+  one.text = text;
+  one.is_code = true;
+  return one;
+}
+
+struct Trial {
+  Verdict verdict;
+  int64_t oracle = 0, record = 0, interpret = 0;
+};
+
+Trial run(const FakePool::Answer& answer, const Candidate& one = candidate(), VerifyConfig config = {}) {
+  auto pool = std::make_unique<FakePool>(answer);
+  FakePool* jobs = pool.get();
+  auto verifier = Verifier::over(std::move(pool), config);
+  Verdict verdict = verifier->verify({&one, 1})[0];
+  return {verdict, jobs->count("oracle"), jobs->count("record"), jobs->count("interpret")};
+}
+
+// Honest, but jobs of `kind` are answered by `lie`.
+FakePool::Answer lying(const std::string& kind, FakePool::Answer lie) {
+  return
+      [=](const Job& job, const std::string& nonce) { return job.kind == kind ? lie(job, nonce) : honest(job, nonce); };
+}
+
+TEST(Funnel, HonestCandidatePasses) {
+  Trial r = run(honest);
+  EXPECT_EQ(r.verdict.outcome, Outcome::kPass) << r.verdict.reason();
+  EXPECT_EQ(r.verdict.stopped_at, Stage::kFullRun);
+  EXPECT_EQ(r.verdict.stages.size(), 5u);
+  EXPECT_EQ(r.verdict.path, VerifyPath::kInterpreter);
+  EXPECT_EQ(r.verdict.triton_launches, 1);
+  EXPECT_FALSE(r.verdict.speedup.has_value());
+  EXPECT_EQ(r.verdict.code, "x = 1\n");
+  EXPECT_EQ(r.oracle, 3);  // Two inputs of the full case, one of the tiny one.
+  EXPECT_EQ(r.record, 1);
+  EXPECT_EQ(r.interpret, 5);  // Tiny, kill switch, first full input twice, second.
+}
+
+TEST(Funnel, WithoutTinySizesTheFullOnesServe) {
+  Candidate one = candidate();
+  one.task.tiny.clear();
+  Trial r = run(honest, one);
+  EXPECT_TRUE(r.verdict.correct());
+  EXPECT_EQ(r.verdict.stages.size(), 5u);
+  EXPECT_EQ(r.oracle, 2);
+}
+
+TEST(Funnel, EarlyStagesCostNoJob) {
+  Candidate answer = candidate("c", "I cannot do that.");
+  answer.is_code = false;
+  Trial none = run(honest, answer);
+  EXPECT_EQ(none.verdict.outcome, Outcome::kNoCode);
+  EXPECT_EQ(none.verdict.stopped_at, Stage::kExtract);
+  Trial broken = run(honest, candidate("c", "def f(:\n"));
+  EXPECT_EQ(broken.verdict.outcome, Outcome::kSyntaxError);
+  EXPECT_EQ(broken.oracle + broken.record, 0);
+  EXPECT_EQ(run(honest, candidate("c", std::string("x = '\xff'\n"))).verdict.outcome, Outcome::kSyntaxError);
+  EXPECT_EQ(run(honest, candidate("c", std::string(10 << 20, 'x'))).verdict.outcome, Outcome::kNoCode);
+  EXPECT_EQ(run(honest, candidate("c", "")).verdict.outcome, Outcome::kNoCode);
+  Candidate chat = candidate("c", "Sure:\n```python\nx = 1\n```\n");
+  chat.is_code = false;
+  EXPECT_TRUE(run(honest, chat).verdict.correct());
+}
+
+// How each end of a child is judged, in either sandboxed stage.
+TEST(Funnel, EndsOfChildren) {
+  struct End {
+    const char* name;
+    Status status;
+    int code;
+    std::string result, said;
+    Outcome outcome;
+  };
+  const End ends[] = {
+      {"exit 0 without a result", Status::kExited, 0, "", "", Outcome::kRuntimeError},
+      {"exit 3", Status::kExited, 3, "", "boo", Outcome::kRuntimeError},
+      {"exit 3 with a result", Status::kExited, 3, "abc", "", Outcome::kRuntimeError},
+      {"MemoryError on the way out", Status::kExited, 1, "", "Traceback ...\nMemoryError", Outcome::kOutOfMemory},
+      {"segmentation fault", Status::kSignaled, SIGSEGV, "", "", Outcome::kRuntimeError},
+      {"filtered system call", Status::kSignaled, SIGSYS, "", "", Outcome::kRuntimeError},
+      {"killed for memory", Status::kSignaled, SIGKILL, "", "", Outcome::kOutOfMemory},
+      {"processor time", Status::kSignaled, SIGXCPU, "", "", Outcome::kTimeout},
+      {"deadline", Status::kDeadline, SIGKILL, "", "", Outcome::kTimeout},
+      {"endless result", Status::kOverflow, 0, "abc", "", Outcome::kOutOfMemory},
+      {"garbage", Status::kExited, 0, std::string(1000, '\xee'), "", Outcome::kTampered},
+      {"half a blob", Status::kExited, 0, blob_bytes({{"ok", true}}).substr(0, 9), "", Outcome::kTampered},
+      {"no nonce", Status::kExited, 0, blob_bytes({{"ok", true}}), "", Outcome::kTampered},
+      {"wrong nonce", Status::kExited, 0, blob_bytes({{"ok", true}, {"nonce", "0123456789abcdef"}}), "",
+       Outcome::kTampered},
+  };
+  for (const char* kind : {"record", "interpret"}) {
+    for (const End& end : ends) {
+      Trial r = run(lying(kind, [&](const Job&, const std::string&) {
+        JobAnswer answer = exited(end.result);
+        answer.status = end.status;
+        answer.code = end.code;
+        answer.stderr_tail = end.said;
+        return answer;
+      }));
+      EXPECT_EQ(r.verdict.outcome, end.outcome) << kind << ": " << end.name << ": " << r.verdict.reason();
+      EXPECT_EQ(r.verdict.stopped_at, std::string(kind) == "record" ? Stage::kCompile : Stage::kTinyRun) << end.name;
+      EXPECT_FALSE(r.verdict.reason().empty()) << end.name;
+      EXPECT_EQ(r.record, 1) << end.name;  // A candidate's failure is not retried.
+    }
+  }
+}
+
+TEST(Funnel, FailuresOfTheCandidateKeepTheirKind) {
+  for (const char* kind : {"compile_error", "runtime_error", "unsupported", "out_of_memory", "rule_break"}) {
+    Trial r = run(lying("record", [&](const Job&, const std::string& nonce) {
+      return exited(
+          blob_bytes({{"nonce", nonce},
+                      {"ok", false},
+                      {"failure", {{"kind", kind}, {"phase", "forward"}, {"message", "at /usr/lib/x.py:3"}}}}));
+    }));
+    EXPECT_STREQ(to_string(r.verdict.outcome), kind);
+    EXPECT_EQ(r.verdict.reason(), "at x.py:3");
+  }
+}
+
+TEST(Funnel, LostWorkersAreRetriedOnceAndNeverScored) {
+  for (const char* kind : {"oracle", "record", "interpret"}) {
+    for (Status status : {Status::kLost, Status::kForkFailed, Status::kKilled}) {
+      std::atomic<int> calls{0};
+      auto lost = [&](const Job&, const std::string&) {
+        JobAnswer answer;
+        answer.status = status;
+        answer.fault = "the worker was lost: it ended";
+        return answer;
+      };
+      Trial always = run(lying(kind, lost));
+      EXPECT_EQ(always.verdict.outcome, Outcome::kHarnessFault) << kind;
+      EXPECT_FALSE(always.verdict.correct());
+      EXPECT_LE(always.record, 2) << kind;
+      Trial once = run(lying(kind, [&](const Job& job, const std::string& nonce) {
+        return calls++ == 0 ? lost(job, nonce) : honest(job, nonce);
+      }));
+      EXPECT_EQ(once.verdict.outcome, Outcome::kPass) << kind << ": " << once.verdict.reason();
+    }
+  }
+}
+
+// Wherever in the sequence of jobs the worker is lost for good, the candidate neither passes nor fails.
+TEST(Funnel, NoLossAtAnyPointIsAPass) {
+  for (int k = 0; k < 9; ++k) {
+    std::atomic<int> calls{0};
+    Trial trial =
+        run([&](const Job& job, const std::string& nonce) { return calls++ < k ? honest(job, nonce) : JobAnswer(); });
+    EXPECT_EQ(trial.verdict.outcome, Outcome::kHarnessFault) << "lost from job " << k << " on";
+  }
+  Trial trial = run([](const Job& job, const std::string& nonce) {  // Only the kill switch's jobs.
+    return job.kind == "interpret" && !has_launches(job) ? JobAnswer() : honest(job, nonce);
+  });
+  EXPECT_EQ(trial.verdict.outcome, Outcome::kHarnessFault);
+}
+
+TEST(Funnel, BrokenReferenceIsOurFaultAndNamesTheTask) {
+  Trial r = run(lying("oracle", [](const Job&, const std::string& nonce) {
+    return exited(
+        blob_bytes({{"nonce", nonce},
+                    {"ok", false},
+                    {"failure", {{"kind", "runtime_error"}, {"phase", "forward"}, {"message", "bad shapes"}}}}));
+  }));
+  EXPECT_EQ(r.verdict.outcome, Outcome::kHarnessFault);
+  EXPECT_NE(r.verdict.reason().find("task double"), std::string::npos) << r.verdict.reason();
+  EXPECT_NE(r.verdict.reason().find("bad shapes"), std::string::npos);
+  EXPECT_EQ(r.oracle, 1);  // Asking again would give the same.
+  EXPECT_EQ(r.record, 0);
+}
+
+TEST(Funnel, WrongOutputs) {
+  const float wrong[4] = {2, -4, 6, 8.5}, nan[4] = {2, NAN, 6, 8}, zeros[4] = {0, 0, 0, 0};
+  auto giving = [](const float(&output)[4]) {
+    return lying("interpret",
+                 [&output](const Job&, const std::string& nonce) { return interpret_answer(nonce, output); });
+  };
+  EXPECT_EQ(run(giving(wrong)).verdict.outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(run(giving(nan)).verdict.outcome, Outcome::kNotFinite);
+  EXPECT_EQ(run(giving(zeros)).verdict.outcome, Outcome::kWrongOutput);
+  EXPECT_NE(run(giving(wrong)).verdict.reason().find("N = 2"), std::string::npos);
+}
+
+TEST(Funnel, KillSwitch) {  // The right answer without the launches: Triton did nothing.
+  Trial r =
+      run(lying("interpret", [](const Job&, const std::string& nonce) { return interpret_answer(nonce, kExpected); }));
+  EXPECT_EQ(r.verdict.outcome, Outcome::kRuleBreak);
+  EXPECT_EQ(r.verdict.stopped_at, Stage::kTinyRun);
+  VerifyConfig config;
+  config.skip_stages = {"tiny_run"};
+  Trial full =
+      run(lying("interpret", [](const Job&, const std::string& nonce) { return interpret_answer(nonce, kExpected); }),
+          candidate(), config);
+  EXPECT_EQ(full.verdict.outcome, Outcome::kRuleBreak);
+  EXPECT_EQ(full.verdict.stopped_at, Stage::kFullRun);
+}
+
+TEST(Funnel, ResultsThatDependOnGarbage) {  // Right at first, wrong with another poison.
+  std::set<uint64_t> poisons;
+  std::atomic<int> runs{0};
+  Trial r = run(lying("interpret", [&](const Job& job, const std::string& nonce) {
+    const float wrong[4] = {2, -4, 6, 7};
+    if (!has_launches(job)) return honest(job, nonce);
+    poisons.insert(job.args["poison"].get<uint64_t>());
+    return ++runs == 3 ? interpret_answer(nonce, wrong) : interpret_answer(nonce, kExpected);
+  }));
+  EXPECT_EQ(r.verdict.outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(r.verdict.stopped_at, Stage::kFullRun);
+  EXPECT_EQ(poisons.size(), 3u);
+}
+
+TEST(Funnel, ChangedInputsAndGuards) {
+  auto with = [](const char* key, Json value) {
+    return lying("interpret", [=](const Job& job, const std::string& nonce) {
+      if (!has_launches(job)) return honest(job, nonce);
+      Json header = {{"nonce", nonce},
+                     {"ok", true},
+                     {"outputs", ref("float32", 0, 16)},
+                     {"inputs_after", Json::array({nullptr})},
+                     {"programs", 1},
+                     {"guards_broken", Json::array()}};
+      header[key] = value;
+      return exited(blob_bytes(header, bytes_of(kExpected)));
+    });
+  };
+  Verdict changed = run(with("inputs_after", Json::array({ref("float32", 0, 16)}))).verdict;
+  EXPECT_EQ(changed.outcome, Outcome::kWrongOutput);
+  EXPECT_NE(changed.reason().find("input 0"), std::string::npos);
+  EXPECT_EQ(run(with("guards_broken", Json::array({1}))).verdict.outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(run(with("inputs_after", Json::array())).verdict.outcome, Outcome::kTampered);
+  EXPECT_EQ(run(with("verdict", "pass")).verdict.outcome, Outcome::kTampered);
+}
+
+TEST(Funnel, ForgedRecordings) {
+  auto with = [](const std::function<void(Json&)>& damage, const std::string& area = "\177ELF") {
+    return run(lying("record",
+                     [=](const Job& job, const std::string& nonce) {
+                       Json header = record_header(nonce, job.args);
+                       damage(header);
+                       return exited(blob_bytes(header, area));
+                     }))
+        .verdict;
+  };
+  auto outcome = [&](const std::function<void(Json&)>& damage) { return with(damage).outcome; };
+  EXPECT_EQ(outcome([](Json&) {}), Outcome::kPass);
+  EXPECT_EQ(outcome([](Json& h) { h["outcome"] = "pass"; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) { h["plan_version"] = 1; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) { h["cases"].erase(1); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) { std::swap(h["cases"][0], h["cases"][1]); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["inputs"] = Json::array(); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["values"][0]["shape"] = {2}; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["values"][0]["dtype"] = "int32"; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["tape"][1]["cubin"] = nullptr; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) { h["cubins"] = Json::array(); }), Outcome::kTampered);
+  EXPECT_EQ(with([](Json&) {}, "text").outcome, Outcome::kTampered);  // A cubin that is no ELF file.
+  EXPECT_EQ(outcome([](Json& h) {
+              h["kernels"][0]["globals"] = Json::array({{{"name", "a"}, {"kind", "jit"}, {"kernel", 7}}});
+            }),
+            Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) {
+              h["kernels"][0]["globals"] = Json::array({{{"name", "a"}, {"kind", "code"}}});
+            }),
+            Outcome::kTampered);
+  // A parameter the module does not have, or has no value for.
+  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["parameters"] = Json::parse(R"([["w", 0]])"); }),
+            Outcome::kTampered);
+  EXPECT_EQ(outcome([](Json& h) {
+              h["cases"][0]["parameters"] =
+                  Json::array({{{"name", "w"}, {"shape", {4}}, {"dtype", "float32"}, {"matched", true}}});
+            }),
+            Outcome::kTampered);
+}
+
+TEST(Funnel, PolicyDecidesOnLibraryCalls) {
+  auto delegating = lying("record", [](const Job& job, const std::string& nonce) {
+    Json header = record_header(nonce, job.args);
+    for (Json& item : header["cases"]) {
+      item["plan"]["tape"].push_back({{"op", "aten.mul_.Tensor"},
+                                      {"args", Json::parse(R"([{"t": 1}, {"f": 1.0}])")},
+                                      {"kwargs", Json::object()},
+                                      {"out", {{"id", 1}}}});
+    }
+    return exited(blob_bytes(header, "\177ELF"));
+  });
+  auto answer = [=](const Job& job, const std::string& nonce) {
+    const float garbage[4] = {NAN, NAN, NAN, NAN};
+    if (job.kind != "interpret") return delegating(job, nonce);
+    return job.args["plan"]["tape"].size() == 3 ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
+  };
+  Trial strict = run(answer);
+  EXPECT_EQ(strict.verdict.outcome, Outcome::kRuleBreak);
+  EXPECT_EQ(strict.verdict.stopped_at, Stage::kCompile);
+  VerifyConfig config;
+  config.policy = "mixed";
+  Trial mixed = run(answer, candidate(), config);
+  EXPECT_EQ(mixed.verdict.outcome, Outcome::kPass) << mixed.verdict.reason();
+  EXPECT_EQ(mixed.verdict.delegated_ops, std::vector<std::string>{"aten.mul_.Tensor"});
+}
+
+TEST(Funnel, SeedsAreSecretAndReproducible) {
+  auto seeds = [](int64_t seed, std::set<int64_t>* recorder_saw) {
+    std::set<int64_t> out;
+    VerifyConfig config;
+    config.seed = seed;
+    run(
+        [&](const Job& job, const std::string& nonce) {
+          if (job.kind == "oracle") out.insert(job.args["input_seed"].get<int64_t>());
+          if (job.kind == "record" && recorder_saw) {
+            recorder_saw->insert(job.args["weight_seed"].get<int64_t>());
+            for (int64_t s : out) EXPECT_EQ(job.args.dump().find(std::to_string(s)), std::string::npos);
+          }
+          if (job.kind == "interpret") {
+            for (int64_t s : out) EXPECT_EQ(job.args.dump().find(std::to_string(s)), std::string::npos);
+          }
+          return honest(job, nonce);
+        },
+        candidate(), config);
+    return out;
+  };
+  std::set<int64_t> weights;
+  EXPECT_EQ(seeds(5, &weights), seeds(5, &weights));
+  EXPECT_EQ(weights.size(), 1u);
+  EXPECT_EQ(seeds(5, nullptr).size(), 3u);
+  EXPECT_NE(seeds(5, nullptr), seeds(6, nullptr));
+  EXPECT_NE(seeds(0, nullptr), seeds(0, nullptr));
+}
+
+TEST(Funnel, SkippedStages) {
+  VerifyConfig config;
+  config.skip_stages = {"syntax", "tiny_run"};
+  Trial r = run(honest, candidate(), config);
+  EXPECT_TRUE(r.verdict.correct());
+  EXPECT_EQ(r.verdict.stages.size(), 3u);
+  EXPECT_TRUE(r.verdict.passed(Stage::kTinyRun));
+  config.skip_stages = {"tiny-run"};
+  EXPECT_THROW(config.validate(), Error);
+  config.skip_stages = {"compile"};
+  EXPECT_THROW(config.validate(), Error);
+  config.skip_stages = {};
+  config.seeds_per_case = 1;
+  EXPECT_THROW(config.validate(), Error);
+}
+
+TEST(Verifier, KeepsOrderReportsProgressAndVerifiesEqualCandidatesOnce) {
+  auto pool = std::make_unique<FakePool>(honest);
+  FakePool* jobs = pool.get();
+  VerifyConfig config;
+  config.workers = 4;
+  auto verifier = Verifier::over(std::move(pool), config);
+  std::vector<Candidate> batch;
+  for (int i = 0; i < 40; ++i)
+    batch.push_back(candidate(cat("c", i), cat("x = ", i % 10, i % 7 == 0 ? "(" : "", "\n")));
+  int64_t last = 0;
+  auto verdicts = verifier->verify(batch, [&](int64_t done) { EXPECT_EQ(done, ++last); });
+  EXPECT_EQ(last, 40);
+  std::set<std::string> different;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    EXPECT_EQ(verdicts[i].candidate_id, batch[i].id);
+    EXPECT_EQ(verdicts[i].outcome, i % 7 == 0 ? Outcome::kSyntaxError : Outcome::kPass);
+    if (i % 7) different.insert(batch[i].text);
+  }
+  EXPECT_EQ(jobs->count("record"), static_cast<int64_t>(different.size()));
+  EXPECT_EQ(jobs->count("oracle"), 3);  // One task: its answers are shared.
+}
+
+TEST(Verifier, LintRejectsTasksThatCannotFail) {
+  auto lint = [](const FakePool::Answer& answer) {
+    return Verifier::over(std::make_unique<FakePool>(answer), {})->lint(candidate().task);
+  };
+  EXPECT_EQ(lint(honest), "");
+  EXPECT_NE(lint(lying("oracle",
+                       [](const Job&, const std::string& nonce) {
+                         JobAnswer answer = oracle_answer(nonce);
+                         size_t tensors = answer.result.size() - 64;  // Zero both references.
+                         std::fill(answer.result.begin() + static_cast<int64_t>(tensors) + 16, answer.result.end(),
+                                   '\0');
+                         return answer;
+                       }))
+                .find("zeros"),
+            std::string::npos);
+}
+
+TEST(CleanMessage, TakesPathsAndBadBytesOut) {
+  EXPECT_EQ(clean_message("in /home/me/project/candidate.py, line 3"), "in candidate.py, line 3");
+  EXPECT_EQ(clean_message("File \"/tmp/a/b.py\""), "File \"b.py\"");
+  EXPECT_EQ(clean_message("x / y, and/or a // b http://host/path"), "x / y, and/or a // b http://host/path");
+  EXPECT_EQ(clean_message("\xff"), "\xEF\xBF\xBD");
+  EXPECT_LE(clean_message(std::string(100000, 'x')).size(), 2100u);
+}
+
+}  // namespace
+}  // namespace tritonrl

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole funnel with the real zygotes: right, wrong and hostile candidates for one small task.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "verify/verifier.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr const char* kTask = R"(import torch
+import torch.nn as nn
+
+M = 64
+N = 300
+
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.norm = nn.LayerNorm(n)
+
+    def forward(self, x):
+        return torch.relu(self.norm(x)) * 2.0
+
+def get_inputs():
+    return [torch.randn(M, N)]
+
+def get_init_inputs():
+    return [N]
+)";
+
+// Tests replace %STORE% and %HOST%.
+constexpr const char* kCandidate = R"(import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, w_ptr, b_ptr, y_ptr, n, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    x = tl.load(x_ptr + row * n + cols, mask=mask, other=0.0)
+    mean = tl.sum(x, axis=0) / n
+    d = tl.where(mask, x - mean, 0.0)
+    var = tl.sum(d * d, axis=0) / n
+    w = tl.load(w_ptr + cols, mask=mask)
+    b = tl.load(b_ptr + cols, mask=mask)
+    y = d / tl.sqrt(var + eps) * w + b
+    y = tl.maximum(y, 0.0) * 2.0
+    %STORE%
+
+class ModelNew(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.norm = nn.LayerNorm(n)
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        rows, n = x.shape
+        kernel[(rows,)](x, self.norm.weight, self.norm.bias, y, n, self.norm.eps, BLOCK=triton.next_power_of_2(n))
+        %HOST%
+)";
+
+std::string candidate(const std::string& store = "tl.store(y_ptr + row * n + cols, y, mask=mask)",
+                      const std::string& host = "return y") {
+  return replace_all(replace_all(kCandidate, "%STORE%", store), "%HOST%", host);
+}
+
+class Live : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    try {
+      VerifyConfig config;
+      config.compile_deadline_s = 12;  // The candidates that never end wait for it.
+      config.memory_mb = 1024;
+      verifier_ = Verifier::open(config).release();
+    } catch (const Error& error) {
+      FAIL() << error.what();
+    }
+  }
+  static void TearDownTestSuite() {
+    delete verifier_;
+    verifier_ = nullptr;
+  }
+
+  static Candidate of(const std::string& code) {
+    Candidate candidate;
+    candidate.id = "c";
+    candidate.task.id = "norm";
+    candidate.task.source = kTask;
+    candidate.task.tiny = {{"M", 3}, {"N", 5}};
+    candidate.text = code;
+    candidate.is_code = true;
+    return candidate;
+  }
+
+  static Verdict verdict_of(const std::string& code) {
+    EXPECT_NE(verifier_, nullptr);
+    Candidate one = of(code);
+    Verdict verdict = verifier_->verify({&one, 1})[0];
+    return verdict;
+  }
+  static Verifier* verifier_;
+};
+Verifier* Live::verifier_ = nullptr;
+
+TEST_F(Live, RightCandidatePasses) {
+  Verdict verdict = verdict_of(candidate());
+  EXPECT_EQ(verdict.outcome, Outcome::kPass) << verdict.reason();
+  EXPECT_EQ(verdict.stopped_at, Stage::kFullRun);
+  EXPECT_EQ(verdict.path, VerifyPath::kInterpreter);
+  EXPECT_EQ(verdict.triton_launches, 1);
+  EXPECT_TRUE(verdict.delegated_ops.empty());
+  EXPECT_TRUE(verdict.sandbox_missing.empty());
+  EXPECT_FALSE(verdict.speedup.has_value());
+}
+
+TEST_F(Live, WrongCandidatesFail) {
+  // The affine part at its identity would hide in a naive check.
+  std::string dropped = replace_all(candidate(), "* w + b", "");
+  EXPECT_EQ(verdict_of(dropped).outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(verdict_of(candidate("tl.store(y_ptr + row * n + cols, y, mask=cols < n - 1)")).outcome,
+            Outcome::kNotFinite);
+  EXPECT_EQ(verdict_of(candidate("tl.store(y_ptr + row * n + cols, y.to(tl.float16), mask=mask)")).outcome,
+            Outcome::kWrongOutput);
+  EXPECT_EQ(verdict_of(candidate("pass")).outcome, Outcome::kNotFinite);
+}
+
+TEST_F(Live, RuleBreakers) {
+  Verdict delegating = verdict_of(candidate("tl.store(y_ptr + row * n + cols, y, mask=mask)", "return torch.relu(y)"));
+  EXPECT_EQ(delegating.outcome, Outcome::kRuleBreak);
+  EXPECT_EQ(delegating.stopped_at, Stage::kCompile);
+  EXPECT_EQ(delegating.delegated_ops, std::vector<std::string>{"aten.relu.default"});
+  Verdict thrown_away =
+      verdict_of(candidate("tl.store(y_ptr + row * n + cols, y, mask=mask)", "return torch.ones_like(x)"));
+  EXPECT_EQ(thrown_away.outcome, Outcome::kRuleBreak);
+}
+
+TEST_F(Live, BrokenCandidates) {
+  EXPECT_EQ(verdict_of("x = (\n").outcome, Outcome::kSyntaxError);
+  EXPECT_EQ(verdict_of("x = 1\n").outcome, Outcome::kCompileError);
+  EXPECT_EQ(verdict_of("import no_such_module\n").outcome, Outcome::kCompileError);
+  Verdict raised = verdict_of(candidate("pass", "raise ValueError('no luck in /usr/lib/python3.11/x.py')"));
+  EXPECT_EQ(raised.outcome, Outcome::kRuntimeError);
+  EXPECT_NE(raised.reason().find("no luck"), std::string::npos);
+  EXPECT_EQ(raised.reason().find("/usr/"), std::string::npos) << raised.reason();
+  EXPECT_EQ(verdict_of(candidate("tl.no_such_function(y)")).outcome, Outcome::kCompileError);
+  EXPECT_EQ(verdict_of(candidate("pass", "return y if x.sum() > 0 else x")).outcome, Outcome::kUnsupported);
+}
+
+TEST_F(Live, HostileCandidates) {
+  EXPECT_EQ(verdict_of("import os\nos._exit(0)\n").outcome, Outcome::kRuntimeError);
+  EXPECT_EQ(verdict_of("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\nos.abort()\n").outcome,
+            Outcome::kRuntimeError);
+  EXPECT_EQ(verdict_of("import os\ntry:\n  while True: os.fork()\nexcept OSError: raise RuntimeError('bounded')\n")
+                .passed(Stage::kCompile),
+            false);
+  EXPECT_EQ(verdict_of("x = []\nwhile True: x.append(bytearray(1 << 26))\n").outcome, Outcome::kOutOfMemory);
+  EXPECT_EQ(verdict_of("f = open('/tmp/x', 'wb')\nwhile True: f.write(b'0' * (1 << 24))\n").outcome,
+            Outcome::kCompileError);
+  EXPECT_EQ(verdict_of("import socket\nsocket.socket()\n").outcome, Outcome::kCompileError);
+  EXPECT_EQ(verdict_of("while True: print('x' * 1000, flush=True)\n").passed(Stage::kCompile), false);
+  // The zygotes are still there.
+  EXPECT_EQ(verdict_of(candidate()).outcome, Outcome::kPass);
+}
+
+TEST_F(Live, OurSetUpCodeIsNoWayOut) {
+  // Exit codes that our own code uses must not buy a verdict that is never scored.
+  for (int code : {1, 113, 125}) {
+    Verdict verdict = verdict_of(cat("import os\nos._exit(", code, ")\n"));
+    EXPECT_EQ(verdict.outcome, Outcome::kRuntimeError) << code;
+  }
+}
+
+TEST_F(Live, BrokenTaskIsAHarnessFaultThatNamesIt) {
+  Candidate one = of(candidate());
+  one.task.source = replace_all(one.task.source, "torch.relu(self.norm(x))", "undefined_name");
+  Verdict verdict = verifier_->verify({&one, 1})[0];
+  EXPECT_EQ(verdict.outcome, Outcome::kHarnessFault);
+  EXPECT_NE(verdict.reason().find("task norm"), std::string::npos) << verdict.reason();
+}
+
+TEST_F(Live, Lint) {
+  Candidate one = of("");
+  EXPECT_EQ(verifier_->lint(one.task), "");
+  one.task.source = replace_all(kTask, "* 2.0", "* 0.0");
+  EXPECT_NE(verifier_->lint(one.task).find("zeros"), std::string::npos) << verifier_->lint(one.task);
+}
+
+}  // namespace
+}  // namespace tritonrl

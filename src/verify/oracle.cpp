@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/oracle.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+bool same_structure(const Nest<TensorView>& a, const Nest<TensorView>& b) {
+  if (a.kind != b.kind || a.children.size() != b.children.size() || a.keys != b.keys) return false;
+  if (a.kind == Nest<TensorView>::Kind::kLeaf) {
+    return a.leaf.shape == b.leaf.shape && b.leaf.dtype == (is_floating(a.leaf.dtype) ? Dtype::kFloat64 : a.leaf.dtype);
+  }
+  for (size_t i = 0; i < a.children.size(); ++i) {
+    if (!same_structure(a.children[i], b.children[i])) return false;
+  }
+  return true;
+}
+
+void read_header(OracleAnswer* out) {
+  const Json& header = out->blob.header;
+  std::string_view area = out->blob.tensors();
+  strict::object(
+      header, "answer",
+      {"nonce", "ok", "parameters", "inputs", "outputs", "outputs64", "init_inputs", "constants", "inputs_mutated"},
+      {"seconds"});
+  for (const Json& item : strict::array(header["parameters"], "parameters", 10000)) {
+    strict::object(item, "parameter", {"name", "init_hash", "tensor"});
+    out->parameters.push_back({strict::text(item["name"], "name", 1024), strict::text(item["init_hash"], "hash", 128),
+                               tensor_from(item["tensor"], area)});
+  }
+  for (const Json& item : strict::array(header["inputs"], "inputs", 1024)) {
+    OracleInput input;
+    input.is_tensor = strict::object(item, "input", {"kind"}, {"tensor", "value"})["kind"] == "tensor";
+    if (!item.contains(input.is_tensor ? "tensor" : "value")) throw Tainted{"a malformed input"};
+    if (input.is_tensor) {
+      input.tensor = tensor_from(item["tensor"], area);
+    } else {
+      input.value = item["value"];
+    }
+    out->inputs.push_back(std::move(input));
+  }
+  for (const Json& item : strict::array(header["inputs_mutated"], "inputs_mutated", 1024)) {
+    out->mutated.insert(static_cast<size_t>(strict::integer(item, "index", 0, 1024)));
+  }
+  out->outputs = tensors_from(header["outputs"], area);
+  out->truth = tensors_from(header["outputs64"], area);
+  out->init_inputs = header["init_inputs"];
+  if (!same_structure(out->outputs, out->truth)) throw Tainted{"its answers in two precisions differ in structure"};
+}
+
+}  // namespace
+
+OracleAnswer parse_oracle(JobAnswer answer) {
+  using Status = JobAnswer::Status;
+  OracleAnswer out;
+  if (answer.status == Status::kLost || answer.status == Status::kForkFailed || answer.status == Status::kKilled) {
+    out.lost = true;
+    out.failure = answer.fault;
+    return out;
+  }
+  if (answer.status != Status::kExited || answer.code != 0 || answer.result.empty()) {
+    out.failure = answer.status == Status::kDeadline   ? "it takes too long"
+                  : answer.status == Status::kOverflow ? "its inputs and outputs are too large"
+                                                       : cat("it died: ", trim(valid_utf8(answer.stderr_tail)));
+    return out;
+  }
+  auto blob = parse_blob(std::move(answer.result), answer.nonce);
+  if (!blob) {
+    out.failure = blob.why;
+    return out;
+  }
+  out.blob = std::move(*blob.value);
+  if (out.blob.failure) {
+    out.failure = out.blob.failure->message;
+    return out;
+  }
+  try {
+    read_header(&out);
+  } catch (const Tainted& tainted) {
+    out.failure = tainted.why;
+  }
+  return out;
+}
+
+std::shared_ptr<const OracleAnswer> OracleCache::ask(const Task& task, const std::map<std::string, int64_t>& constants,
+                                                     int64_t weight_seed, int64_t input_seed) {
+  Json args = {
+      {"source", task.source}, {"constants", constants}, {"weight_seed", weight_seed}, {"input_seed", input_seed}};
+  std::string key = content_hash(json_line(args));
+  std::promise<std::shared_ptr<const OracleAnswer>> promise;
+  Future known;
+  {
+    std::lock_guard lock(mutex_);
+    auto [it, fresh] = answers_.try_emplace(key);
+    if (fresh) {
+      it->second = promise.get_future().share();
+    } else {
+      known = it->second;
+    }
+  }
+  if (known.valid()) return known.get();
+
+  Job job{"oracle", std::move(args), "", deadline_s_, memory_bytes_};
+  job.max_result_bytes = int64_t{1} << 30;
+  // The views point into the blob's heap buffer, which moves of the answer leave where it is.
+  auto answer = std::make_shared<OracleAnswer>(parse_oracle(pool_.run(ZygoteKind::kInterpret, std::move(job))));
+  promise.set_value(answer);
+  std::lock_guard lock(mutex_);
+  if (answer->lost) {
+    answers_.erase(key);
+    return answer;
+  }
+  auto size = static_cast<int64_t>(answer->blob.bytes.size());
+  order_.emplace_back(key, size);
+  bytes_ += size;
+  while (bytes_ > max_bytes_ && order_.size() > 1) {
+    bytes_ -= order_.front().second;
+    answers_.erase(order_.front().first);
+    order_.pop_front();
+  }
+  return answer;
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recording: the answer to a `record` job, parsed and held against what the oracle said; and the `interpret` jobs made
+// from it. Everything in it came out of a process that ran the candidate's code.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "verify/case_source.h"
+#include "verify/oracle.h"
+#include "verify/plan.h"
+
+namespace tritonrl {
+
+struct RecordedParameter {
+  std::string name;
+  TensorView initial;  // Shape and dtype; bytes only when __init__ really ran.
+  bool has_bytes = false;
+  std::string init_hash;  // Only with bytes.
+};
+
+struct RecordedCase {
+  Plan plan;
+  std::vector<RecordedParameter> parameters;
+};
+
+struct Recording {
+  Blob blob;  // Owns the bytes.
+  Json kernels;
+  std::map<std::string, RecordedCase> cases;
+  int64_t cubins = 0;
+};
+
+// A case as it is asked for: what to rebind, and the oracle's answer for its first input.
+struct CaseRequest {
+  CaseSpec spec;
+  std::shared_ptr<const OracleAnswer> oracle;
+};
+
+Json record_arguments(const Task& task, const std::string& code, int64_t weight_seed,
+                      const std::vector<CaseRequest>& requests);
+
+// Strict: every case asked for, with inputs and parameters of the shapes and dtypes that were asked for; kernels that
+// refer to kernels that exist; cubins that are ELF files, one for each launch of a case that was to be compiled.
+Parsed<Recording> parse_recording(Blob blob, const std::vector<CaseRequest>& requests);
+
+// The parameters' values to run with, in the order of the plan's parameters: the oracle's (perturbed) value for one of
+// the same name, shape and dtype; else that of a remaining one with the same initial bytes, in order; else its own.
+std::vector<TensorView> match_parameters(const RecordedCase& recorded, const OracleAnswer& oracle);
+
+struct InterpretRequest {
+  Json args;
+  std::string payload;
+};
+InterpretRequest interpret_arguments(const Recording& recording, const RecordedCase& recorded,
+                                     const OracleAnswer& oracle, uint64_t poison, int64_t max_programs,
+                                     bool with_launches);
+
+// The answer to an `interpret` job.
+struct Interpretation {
+  Blob blob;
+  Nest<TensorView> outputs;
+  std::vector<std::optional<TensorView>> inputs_after;  // Empty for an input that did not change.
+  int64_t programs = 0;
+  bool guards_intact = true;  // Nothing was written outside of the tensors.
+};
+Parsed<Interpretation> parse_interpretation(Blob blob, const OracleAnswer& oracle);
+
+}  // namespace tritonrl

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// StageOrder: the seam that says which stage a candidate goes through next.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "verify/verdict.h"
+
+namespace tritonrl {
+
+class StageOrder {
+ public:
+  virtual ~StageOrder() = default;
+  // The stage after those in `done` (in the order they ran), or nothing when the candidate is finished.
+  // Thread rule: any thread.
+  virtual std::optional<Stage> next(const std::vector<StageResult>& done) const = 0;
+};
+
+// All stages in order; stops at the first that does not pass.
+class InOrder : public StageOrder {
+ public:
+  std::optional<Stage> next(const std::vector<StageResult>& done) const override {
+    if (done.empty()) return Stage::kExtract;
+    if (done.back().outcome != Outcome::kPass || done.back().stage == Stage::kTime) return std::nullopt;
+    return static_cast<Stage>(static_cast<int>(done.back().stage) + 1);
+  }
+};
+
+}  // namespace tritonrl

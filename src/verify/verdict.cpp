@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of stages and outcomes, and verdicts to and from JSON.
+#include "verify/verdict.h"
+
+#include <array>
+#include <cmath>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr std::array<const char*, kStageCount> kStageNames = {"extract",  "syntax",   "compile",
+                                                              "tiny_run", "full_run", "time"};
+constexpr std::array<const char*, kOutcomeCount> kOutcomeNames = {
+    "pass",       "no_code", "syntax_error",  "rule_break", "compile_error", "runtime_error", "wrong_output",
+    "not_finite", "timeout", "out_of_memory", "tampered",   "unsupported",   "harness_fault"};
+constexpr std::array<const char*, 3> kPathNames = {"none", "interpreter", "replay"};
+
+template <class Enum, size_t N>
+std::optional<Enum> find_name(const std::array<const char*, N>& names, const std::string& name) {
+  for (size_t i = 0; i < N; ++i) {
+    if (name == names[i]) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+// The member `key` of a JSON object, checked to be of T.
+template <class T>
+T member(const Json& json, const char* key, const std::string& where) {
+  auto it = json.find(key);
+  if (it == json.end()) throw usage_error(cat("a verdict lacks \"", key, "\""), where);
+  bool fits = false;
+  if constexpr (std::is_same_v<T, std::string>) fits = it->is_string();
+  if constexpr (std::is_integral_v<T>) fits = it->is_number_integer();
+  if constexpr (std::is_floating_point_v<T>) fits = it->is_number();
+  if constexpr (std::is_same_v<T, Json>) fits = it->is_array();
+  if (!fits) throw usage_error(cat("\"", key, "\" of a verdict has the wrong type"), where);
+  return it->get<T>();
+}
+
+template <class Enum, class Parse>
+Enum named(const Json& json, const char* key, Parse parse, const std::string& where) {
+  auto name = member<std::string>(json, key, where);
+  auto value = parse(name);
+  if (!value) throw usage_error(cat("unknown ", key, " \"", name, "\" in a verdict"), where);
+  return *value;
+}
+
+std::vector<std::string> strings(const Json& json, const char* key, const std::string& where) {
+  std::vector<std::string> out;
+  for (const Json& item : member<Json>(json, key, where)) {
+    if (!item.is_string()) throw usage_error(cat("\"", key, "\" of a verdict must hold strings"), where);
+    out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+}  // namespace
+
+const char* to_string(Stage stage) { return kStageNames[static_cast<size_t>(stage)]; }
+const char* to_string(Outcome outcome) { return kOutcomeNames[static_cast<size_t>(outcome)]; }
+const char* to_string(VerifyPath path) { return kPathNames[static_cast<size_t>(path)]; }
+std::optional<Stage> stage_from_string(const std::string& name) { return find_name<Stage>(kStageNames, name); }
+std::optional<Outcome> outcome_from_string(const std::string& name) { return find_name<Outcome>(kOutcomeNames, name); }
+
+bool Verdict::passed(Stage stage) const {
+  for (const StageResult& result : stages) {
+    if (result.stage == stage) return result.outcome == Outcome::kPass;
+  }
+  // A stage that was switched off counts as passed when the candidate went beyond it.
+  return stopped_at > stage || (outcome == Outcome::kPass && stopped_at >= stage);
+}
+
+std::string Verdict::reason() const { return outcome == Outcome::kPass || stages.empty() ? "" : stages.back().message; }
+
+Json to_json(const Verdict& verdict) {
+  Json stages = Json::array();
+  for (const StageResult& result : verdict.stages) {
+    stages.push_back({{"stage", to_string(result.stage)},
+                      {"outcome", to_string(result.outcome)},
+                      {"seconds", result.seconds},
+                      {"message", result.message}});
+  }
+  return {{"id", verdict.candidate_id},
+          {"task", verdict.task_id},
+          {"level", verdict.level},
+          {"outcome", to_string(verdict.outcome)},
+          {"stopped_at", to_string(verdict.stopped_at)},
+          {"correct", verdict.correct()},
+          {"reason", verdict.reason()},
+          {"stages", stages},
+          {"path", to_string(verdict.path)},
+          {"speedup", verdict.speedup ? Json(*verdict.speedup) : Json()},
+          {"delegated_ops", verdict.delegated_ops},
+          {"triton_launches", verdict.triton_launches},
+          {"sandbox_missing", verdict.sandbox_missing},
+          {"code", verdict.code}};
+}
+
+Verdict verdict_from_json(const Json& json, const std::string& where) {
+  if (!json.is_object()) throw usage_error("a verdict must be a JSON object", where);
+  Verdict verdict;
+  verdict.candidate_id = member<std::string>(json, "id", where);
+  verdict.task_id = member<std::string>(json, "task", where);
+  verdict.level = member<int>(json, "level", where);
+  verdict.outcome = named<Outcome>(json, "outcome", outcome_from_string, where);
+  verdict.stopped_at = named<Stage>(json, "stopped_at", stage_from_string, where);
+  for (const Json& item : member<Json>(json, "stages", where)) {
+    if (!item.is_object()) throw usage_error("\"stages\" of a verdict must hold objects", where);
+    verdict.stages.push_back({named<Stage>(item, "stage", stage_from_string, where),
+                              named<Outcome>(item, "outcome", outcome_from_string, where),
+                              member<double>(item, "seconds", where), member<std::string>(item, "message", where)});
+  }
+  auto path = [](const std::string& name) { return find_name<VerifyPath>(kPathNames, name); };
+  verdict.path = named<VerifyPath>(json, "path", path, where);
+  if (auto it = json.find("speedup"); it != json.end() && !it->is_null()) {
+    verdict.speedup = member<double>(json, "speedup", where);
+  }
+  verdict.delegated_ops = strings(json, "delegated_ops", where);
+  verdict.triton_launches = member<int64_t>(json, "triton_launches", where);
+  verdict.sandbox_missing = strings(json, "sandbox_missing", where);
+  verdict.code = member<std::string>(json, "code", where);
+  return verdict;
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verdict: everything that is known about one candidate after it went through the funnel.
+//
+// Outcomes are a closed vocabulary (docs/verdicts.md has a row for each). kHarnessFault means *we* failed: it is
+// retried, then dropped; it must never become a reward.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace tritonrl {
+
+enum class Stage { kExtract, kSyntax, kCompile, kTinyRun, kFullRun, kTime };
+constexpr int kStageCount = 6;
+
+enum class Outcome {
+  kPass,          // Went through this stage.
+  kNoCode,        // The answer holds no complete fenced code block.
+  kSyntaxError,   // The code is not Python.
+  kRuleBreak,     // No Triton launch reaches the output, or forbidden library calls do the work.
+  kCompileError,  // Import, construction, or Triton compilation failed.
+  kRuntimeError,  // forward() or a kernel raised.
+  kWrongOutput,   // Structure, shape, dtype or values differ from the reference.
+  kNotFinite,     // NaN or infinity where the reference has none.
+  kTimeout,       // A stage's deadline passed.
+  kOutOfMemory,   // A memory cap was hit.
+  kTampered,      // The sandboxed process sent something it cannot honestly have produced.
+  kUnsupported,   // Honest perhaps, but not recordable or not runnable here.
+  kHarnessFault,  // Our own failure.
+};
+constexpr int kOutcomeCount = 13;
+
+const char* to_string(Stage stage);      // "extract", "syntax", "compile", "tiny_run", "full_run", "time".
+const char* to_string(Outcome outcome);  // "pass", "no_code", ...
+std::optional<Stage> stage_from_string(const std::string& name);
+std::optional<Outcome> outcome_from_string(const std::string& name);
+
+struct StageResult {
+  Stage stage = Stage::kExtract;
+  Outcome outcome = Outcome::kPass;
+  double seconds = 0;   // Wall clock.
+  std::string message;  // For people and for the policy's next turn; no paths of this machine.
+};
+
+// Where correctness was decided.
+enum class VerifyPath {
+  kNone,         // Never ran.
+  kInterpreter,  // Recorded launches walked through Triton's interpreter on the CPU, small shapes.
+  kReplay,       // Cubins replayed on a GPU.
+};
+const char* to_string(VerifyPath path);  // "none", "interpreter", "replay".
+
+struct Verdict {
+  std::string candidate_id;
+  std::string task_id;
+  int level = 0;
+  Outcome outcome = Outcome::kHarnessFault;  // Outcome of the last stage that ran; kPass = verified correct.
+  Stage stopped_at = Stage::kExtract;        // The last stage that ran.
+  std::vector<StageResult> stages;           // In the order they ran.
+  VerifyPath path = VerifyPath::kNone;
+  std::optional<double> speedup;             // Reference time / candidate time; empty = not measured.
+  std::vector<std::string> delegated_ops;    // Library operations the candidate called (qualified ATen names).
+  int64_t triton_launches = 0;               // Recorded launches in one forward call.
+  std::vector<std::string> sandbox_missing;  // Protections this machine could not give; empty = full sandbox.
+  std::string code;                          // The extracted code, "" when there was none.
+
+  bool correct() const { return outcome == Outcome::kPass; }
+  bool is_harness_fault() const { return outcome == Outcome::kHarnessFault; }
+  // Did the candidate get through `stage`?
+  bool passed(Stage stage) const;
+  bool valid() const { return passed(Stage::kSyntax); }      // Has code that parses.
+  bool compiled() const { return passed(Stage::kCompile); }  // Recorded, and every kernel compiled to a cubin.
+  // Message of the stage that ended it ("" when it passed).
+  std::string reason() const;
+};
+
+Json to_json(const Verdict& verdict);
+// Throws Error (usage) for unknown outcome or stage names or missing fields.
+Verdict verdict_from_json(const Json& json, const std::string& where);
+
+}  // namespace tritonrl

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verdicts: names, round trips, and what "passed a stage" means.
+#include "verify/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace tritonrl {
+namespace {
+
+Verdict sample() {
+  Verdict verdict;
+  verdict.candidate_id = "c1";
+  verdict.task_id = "t1";
+  verdict.level = 2;
+  verdict.outcome = Outcome::kWrongOutput;
+  verdict.stopped_at = Stage::kTinyRun;
+  verdict.stages = {{Stage::kExtract, Outcome::kPass, 0.001, ""},
+                    {Stage::kSyntax, Outcome::kPass, 0.002, ""},
+                    {Stage::kCompile, Outcome::kPass, 0.25, ""},
+                    {Stage::kTinyRun, Outcome::kWrongOutput, 0.1, "output differs"}};
+  verdict.path = VerifyPath::kInterpreter;
+  verdict.speedup = 1.25;
+  verdict.delegated_ops = {"aten.relu.default"};
+  verdict.triton_launches = 3;
+  verdict.sandbox_missing = {"seccomp"};
+  verdict.code = "import torch\n";
+  return verdict;
+}
+
+TEST(Verdict, NamesGoBothWays) {
+  for (int i = 0; i < kStageCount; ++i)
+    EXPECT_EQ(stage_from_string(to_string(static_cast<Stage>(i))), static_cast<Stage>(i));
+  for (int i = 0; i < kOutcomeCount; ++i) {
+    EXPECT_EQ(outcome_from_string(to_string(static_cast<Outcome>(i))), static_cast<Outcome>(i));
+  }
+  EXPECT_STREQ(to_string(Outcome::kHarnessFault), "harness_fault");
+  EXPECT_STREQ(to_string(Outcome::kOutOfMemory), "out_of_memory");
+  EXPECT_STREQ(to_string(Stage::kTime), "time");
+  EXPECT_FALSE(stage_from_string("passed"));
+  EXPECT_FALSE(outcome_from_string(""));
+}
+
+TEST(Verdict, RoundTrip) {
+  Verdict verdict = sample();
+  Json json = to_json(verdict);
+  EXPECT_EQ(to_json(verdict_from_json(json, "here")), json);
+  EXPECT_EQ(json["correct"], false);
+  EXPECT_EQ(json["reason"], "output differs");
+  verdict.speedup.reset();
+  EXPECT_TRUE(to_json(verdict)["speedup"].is_null());
+  EXPECT_FALSE(verdict_from_json(to_json(verdict), "here").speedup.has_value());
+}
+
+TEST(Verdict, PassedStages) {
+  Verdict verdict = sample();
+  EXPECT_TRUE(verdict.valid());
+  EXPECT_TRUE(verdict.compiled());
+  EXPECT_FALSE(verdict.passed(Stage::kTinyRun));
+  EXPECT_FALSE(verdict.passed(Stage::kFullRun));
+  EXPECT_FALSE(verdict.correct());
+  verdict.stages.erase(verdict.stages.begin() + 1);  // Syntax switched off: going beyond it counts.
+  EXPECT_TRUE(verdict.valid());
+  Verdict fresh;
+  EXPECT_TRUE(fresh.is_harness_fault());
+  EXPECT_FALSE(fresh.valid());
+}
+
+TEST(Verdict, RefusesWhatItDoesNotKnow) {
+  for (const char* key : {"id", "outcome", "stages", "path", "code", "delegated_ops"}) {
+    Json json = to_json(sample());
+    json.erase(key);
+    EXPECT_THROW(verdict_from_json(json, "v.jsonl:3"), Error) << key;
+  }
+  Json json = to_json(sample());
+  json["outcome"] = "passed";
+  try {
+    verdict_from_json(json, "v.jsonl:3");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), "v.jsonl:3");
+    EXPECT_NE(error.message().find("passed"), std::string::npos);
+  }
+  json = to_json(sample());
+  json["stages"][0]["stage"] = "parse";
+  EXPECT_THROW(verdict_from_json(json, "x"), Error);
+  EXPECT_THROW(verdict_from_json(Json::array(), "x"), Error);
+}
+
+}  // namespace
+}  // namespace tritonrl

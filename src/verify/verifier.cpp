@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/verifier.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+namespace fs = std::filesystem;
+
+int64_t secret_seed(int64_t configured) {
+  if (configured != 0) return configured;
+  return static_cast<int64_t>(std::stoull(random_hex(8), nullptr, 16) >> 1);
+}
+
+std::string identity(const Candidate& candidate) {
+  return content_hash(json_line({candidate.task.id, candidate.task.source, candidate.task.tiny, candidate.is_code,
+                                 content_hash(candidate.text)}));
+}
+
+}  // namespace
+
+Verifier::Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams,
+                   std::vector<std::string> missing)
+    : config_(std::move(config)),
+      seams_(std::move(seams)),
+      sandbox_missing_(std::move(missing)),
+      pool_(std::move(pool)) {
+  if (!seams_.cases) seams_.cases = std::make_shared<OriginalCases>(config_.seeds_per_case);
+  if (!seams_.order) seams_.order = std::make_shared<InOrder>();
+  if (!seams_.timing) seams_.timing = std::make_shared<PlainMean>();
+  oracle_ = std::make_unique<OracleCache>(*pool_, config_.oracle_deadline_s, config_.memory_mb << 20);
+  funnel_ = std::make_unique<Funnel>(config_, *pool_, *oracle_, *seams_.cases, *seams_.order, secret_seed(config_.seed),
+                                     sandbox_missing_);
+}
+
+std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams) {
+  config.validate();
+  return std::unique_ptr<Verifier>(new Verifier(std::move(pool), std::move(config), std::move(seams), {}));
+}
+
+std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams) {
+  config.validate();
+  SandboxFiles files = find_sandbox_files();
+  std::vector<std::string> missing = missing_protections(probe_sandbox(files));
+  auto insist = [&] {
+    if (missing.empty() || config.allow_weaker_sandbox) return;
+    throw environment_error(cat("this machine cannot put up the whole sandbox: ", join(missing, ", "), " missing"), "",
+                            "see `tritonrl doctor`; --allow-weaker-sandbox goes on without, for code you trust");
+  };
+  insist();
+  if (!missing.empty()) log_warn(cat("weaker sandbox: ", join(missing, ", "), " missing"));
+  fs::path worker = fs::path(TRITONRL_SOURCE_DIR) / "worker";
+  fs::path python = config.python.empty() ? fs::path(TRITONRL_PYTHON) : fs::path(config.python);
+  bool weaker = config.allow_weaker_sandbox;
+  auto starter = [=](ZygoteKind kind) {
+    fs::path script = fs::canonical(worker) / "zygote.py";
+    return spawn_zygote(jail_command(files, weaker, python, {worker},
+                                     {"-I", "-B", script.string(), "--mode", to_string(kind), "--sandbox-library",
+                                      fs::canonical(files.library).string()}));
+  };
+  auto pool = ZygotePool::open(starter);
+  for (const auto& name : pool->missing()) {
+    if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
+  }
+  insist();
+  return std::unique_ptr<Verifier>(
+      new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing)));
+}
+
+int64_t Verifier::workers() const {
+  if (config_.workers > 0) return config_.workers;
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+std::vector<Verdict> Verifier::verify(std::span<const Candidate> candidates,
+                                      const std::function<void(int64_t done)>& progress) {
+  std::vector<Verdict> verdicts(candidates.size());
+  int64_t done = 0;
+  verify_each(candidates, [&](size_t index, Verdict verdict) {
+    verdicts[index] = std::move(verdict);
+    if (progress) progress(++done);
+  });
+  return verdicts;
+}
+
+void Verifier::verify_each(std::span<const Candidate> candidates,
+                           const std::function<void(size_t index, Verdict verdict)>& on_verdict) {
+  std::map<std::string, size_t> group_of;
+  std::vector<std::vector<size_t>> groups;  // Candidates that are the same; the first of each is verified.
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    auto [it, fresh] = group_of.try_emplace(identity(candidates[i]), groups.size());
+    if (fresh) groups.emplace_back();
+    groups[it->second].push_back(i);
+  }
+  std::atomic<size_t> next{0};
+  std::mutex mutex;  // Guards on_verdict and problem.
+  std::exception_ptr problem;
+  auto work = [&] {
+    for (size_t g = next++; g < groups.size(); g = next++) {
+      try {
+        Verdict verdict = funnel_->verify(candidates[groups[g][0]]);
+        std::lock_guard lock(mutex);
+        if (problem) return;
+        for (size_t index : groups[g]) {
+          Verdict copy = verdict;
+          copy.candidate_id = candidates[index].id;
+          on_verdict(index, std::move(copy));
+        }
+      } catch (...) {  // Carried over to the caller's thread.
+        std::lock_guard lock(mutex);
+        if (!problem) problem = std::current_exception();
+        next = groups.size();
+        return;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  auto count = std::min<size_t>(static_cast<size_t>(workers()), groups.size());
+  for (size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  for (auto& thread : threads) thread.join();
+  if (problem) std::rethrow_exception(problem);
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verifier: the verify room's front door. Text in, verdicts out.
+//
+//   auto verifier = Verifier::open(config);
+//   std::vector<Verdict> verdicts = verifier->verify(candidates);
+//
+// Owns two warm zygotes (Python with torch and triton, about 650 MB each, mostly shared with their children), the
+// secret seeds and the cache of reference answers. Opening takes about three seconds and puts the sandbox to the test
+// first.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "verify/funnel.h"
+#include "verify/sandbox.h"
+
+namespace tritonrl {
+
+// What may be put in place of core's defaults; null = the default.
+struct VerifySeams {
+  std::shared_ptr<const CaseSource> cases;
+  std::shared_ptr<const StageOrder> order;
+  std::shared_ptr<const TimingProtocol> timing;
+};
+
+class Verifier {
+ public:
+  // Throws Error (environment) when the sandbox is incomplete and the config does not allow that, or when the Python
+  // side does not start; Error (usage) for a bad config.
+  static std::unique_ptr<Verifier> open(VerifyConfig config, VerifySeams seams = {});
+  // The same over a given pool (tests).
+  static std::unique_ptr<Verifier> over(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams = {});
+
+  // Blocks until every candidate has a verdict; order of results = order of input. Candidates with the same task and
+  // text are verified once. `progress` gets the number done so far, from one thread at a time.
+  std::vector<Verdict> verify(std::span<const Candidate> candidates,
+                              const std::function<void(int64_t done)>& progress = {});
+  // The same, handing each verdict over as soon as it is there (from one thread at a time). An exception thrown by
+  // `on_verdict` ends the batch and comes out of this call.
+  void verify_each(std::span<const Candidate> candidates,
+                   const std::function<void(size_t index, Verdict verdict)>& on_verdict);
+
+  // Why `task` cannot be used ("" = it can): its reference fails, or a wrong answer would pass. Thread rule: any
+  // thread.
+  std::string lint(const Task& task) const { return funnel_->lint(task); }
+
+  const VerifyConfig& config() const { return config_; }
+  const std::vector<std::string>& sandbox_missing() const { return sandbox_missing_; }
+  int64_t workers() const;
+
+ private:
+  Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams, std::vector<std::string> missing);
+
+  VerifyConfig config_;
+  VerifySeams seams_;
+  std::vector<std::string> sandbox_missing_;
+  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<OracleCache> oracle_;
+  std::unique_ptr<Funnel> funnel_;
+};
+
+}  // namespace tritonrl

@@ -1,0 +1,3 @@
+# task: tests/cases/tasks/swish.py
+# expect: compile_error @compile
+# why: a file of comments and nothing else

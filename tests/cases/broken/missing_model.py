@@ -1,0 +1,15 @@
+# task: tests/cases/tasks/swish.py
+# expect: compile_error @compile
+# why: no class ModelNew
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swish_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(y_ptr + offsets, x * tl.sigmoid(x), mask=mask)

@@ -1,0 +1,26 @@
+# task: tests/cases/tasks/swish.py
+# expect: wrong_output @tiny_run
+# why: kills its parent process; in its world it has none
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+import os
+import signal
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+if os.getppid() > 0:
+    os.kill(os.getppid(), signal.SIGKILL)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        copy_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        return y

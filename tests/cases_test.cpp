@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs every candidate under tests/cases/ through the real verifier and holds its verdict against the file's head:
+//
+//   # task: tests/cases/tasks/NAME.py
+//   # expect: OUTCOME @STAGE
+//   # why: one line
+//
+// A case is a file; nothing else needs to be written for a new one. TRITONRL_CASE=text runs those whose path holds it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "verify/verifier.h"
+
+namespace tritonrl {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  std::string name;    // "cheat/network".
+  std::string expect;  // "runtime_error @compile".
+  std::string why;
+  Candidate candidate;
+};
+
+// The value of "# key: value" among the first lines; throws Error (usage).
+std::string head(const std::string& text, const std::string& key, const fs::path& path) {
+  auto lines = split(text, '\n');
+  for (size_t i = 0; i < std::min<size_t>(lines.size(), 5); ++i) {
+    if (lines[i].rfind(cat("# ", key, ":"), 0) == 0) return trim(std::string_view(lines[i]).substr(key.size() + 3));
+  }
+  throw usage_error(cat("a case lacks \"# ", key, ":\" in its first lines"), path.string());
+}
+
+std::vector<Case> load_cases(const fs::path& root) {
+  std::vector<Case> cases;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "tests" / "cases")) {
+    bool is_case = entry.path().extension() == ".py" && entry.path().parent_path().filename() != "tasks";
+    if (is_case) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  const char* only = std::getenv("TRITONRL_CASE");
+  for (const fs::path& file : files) {
+    std::string text = read_file(file);
+    Case one;
+    one.name = (file.parent_path().filename() / file.stem()).string();
+    if (only && one.name.find(only) == std::string::npos) continue;
+    one.expect = head(text, "expect", file);
+    one.why = head(text, "why", file);
+    one.candidate.id = one.name;
+    one.candidate.task = task_from_python(root / head(text, "task", file));
+    one.candidate.text = text;
+    one.candidate.is_code = true;
+    cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
+TEST(Cases, EveryVerdictIsAsItsFileSays) {
+  std::vector<Case> cases = load_cases(TRITONRL_SOURCE_DIR);
+  ASSERT_FALSE(cases.empty());
+  VerifyConfig config;
+  config.compile_deadline_s = 20;  // The cases that never end wait for it.
+  config.tiny_deadline_s = 30;
+  config.memory_mb = 1024;
+  auto verifier = Verifier::open(config);
+  std::vector<Candidate> candidates;
+  for (const Case& one : cases) candidates.push_back(one.candidate);
+  double start = now_s();
+  auto verdicts = verifier->verify(candidates);
+  double seconds = now_s() - start;
+  std::map<Stage, std::pair<double, int>> time;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Verdict& verdict = verdicts[i];
+    std::string got = cat(to_string(verdict.outcome), " @", to_string(verdict.stopped_at));
+    EXPECT_EQ(got, cases[i].expect) << cases[i].name << " (" << cases[i].why << "): " << verdict.reason();
+    for (const StageResult& stage : verdict.stages) {
+      EXPECT_EQ(stage.message.find(TRITONRL_SOURCE_DIR), std::string::npos) << cases[i].name << ": " << stage.message;
+      if (stage.outcome == Outcome::kTimeout) continue;
+      time[stage.stage].first += stage.seconds;
+      time[stage.stage].second += 1;
+    }
+  }
+  std::fprintf(stderr, "%zu cases in %.1f s (%.2f/s on %d workers)\n", cases.size(), seconds,
+               static_cast<double>(cases.size()) / seconds, static_cast<int>(verifier->workers()));
+  for (const auto& [stage, sum] : time) {
+    std::fprintf(stderr, "  %-9s mean %.1f ms of %d\n", to_string(stage), 1e3 * sum.first / sum.second, sum.second);
+  }
+}
+
+// Every task under tests/cases can tell right from wrong.
+TEST(Cases, TasksAreOfUse) {
+  auto verifier = Verifier::open({});
+  for (const auto& entry : fs::directory_iterator(fs::path(TRITONRL_SOURCE_DIR) / "tests" / "cases" / "tasks")) {
+    if (entry.path().extension() != ".py") continue;
+    EXPECT_EQ(verifier->lint(task_from_python(entry.path())), "") << entry.path().filename();
+  }
+}
+
+}  // namespace
+}  // namespace tritonrl

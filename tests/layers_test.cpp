@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A room may include only rooms to its left. Reads the #include lines of src/ and fails on an arrow to the right.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Room -> rooms it may include, or single headers of a room ("verify/verdict.h").
+const std::map<std::string, std::set<std::string>> kAllowed = {
+    {"base", {}},
+    {"data", {"base"}},
+    {"model", {"base", "data/prompt.h"}},
+    {"policy", {"base", "data", "model"}},
+    {"verify", {"base", "data"}},
+    {"reward", {"base", "verify/verdict.h"}},
+    {"train", {"base", "data", "model", "policy", "verify", "reward"}},
+    {"eval", {"base", "data", "policy", "verify"}},
+    {"report", {"base", "eval/metrics.h"}},
+    {"app", {"base", "data", "model", "policy", "verify", "reward", "train", "eval", "report"}},
+};
+
+// Quoted includes of a file.
+std::set<std::string> includes(const fs::path& file) {
+  std::set<std::string> out;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("#include \"", 0) != 0) continue;
+    out.insert(line.substr(10, line.find('"', 10) - 10));
+  }
+  return out;
+}
+
+// "" when `included` may be named in `room`, else why not.
+std::string problem(const std::string& room, const std::string& included) {
+  std::string other = included.substr(0, included.find('/'));
+  if (other == room || !kAllowed.count(other)) return "";
+  const auto& allowed = kAllowed.at(room);
+  if (allowed.count(other) || allowed.count(included)) return "";
+  return room + " may not include " + included;
+}
+
+TEST(Layers, RoomsIncludeOnlyRoomsToTheirLeft) {
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
+    auto extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cpp" && extension != ".inc") continue;
+    std::string room = fs::relative(entry.path(), TRITONRL_SOURCE_DIR "/src").begin()->string();
+    if (room == "ext") continue;  // Extensions: base and the room that owns their seam.
+    ASSERT_TRUE(kAllowed.count(room)) << "unknown room " << room;
+    ++files;
+    bool test = entry.path().string().find("_test.cpp") != std::string::npos;
+    for (const auto& included : includes(entry.path())) {
+      if (test && room == "train" && included == "model/train_graph.h") continue;
+      EXPECT_EQ(problem(room, included), "") << entry.path();
+    }
+  }
+  EXPECT_GT(files, 60);
+}
+
+TEST(Layers, TheRuleBites) {
+  EXPECT_NE(problem("verify", "policy/policy.h"), "");
+  EXPECT_NE(problem("report", "eval/evaluate.h"), "");
+  EXPECT_NE(problem("base", "data/task.h"), "");
+  EXPECT_EQ(problem("report", "eval/metrics.h"), "");
+  EXPECT_EQ(problem("train", "verify/verdict.h"), "");
+}
+
+// Only these rooms may see torch; verify and report build in seconds because they do not.
+TEST(Layers, TorchStaysInItsRooms) {
+  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
+    std::string room = fs::relative(entry.path(), TRITONRL_SOURCE_DIR "/src").begin()->string();
+    if (room != "base" && room != "data" && room != "verify" && room != "reward" && room != "report") continue;
+    if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) {
+      bool torch = line.rfind("#include <ATen", 0) == 0 || line.rfind("#include <torch", 0) == 0 || line.rfind("#include <c10", 0) == 0;
+      EXPECT_FALSE(torch) << entry.path() << ": " << line;
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# Failure: how a job says that the candidate (not we) failed, and the text that people and the policy read about it.
+import linecache
+import re
+import sys
+import traceback
+
+MAX_MESSAGE = 2000
+
+
+class Failure(BaseException):
+    """Not an Exception, so that a candidate's `except Exception` does not swallow it."""
+
+    def __init__(self, kind, phase, message):
+        super().__init__(message)
+        self.kind, self.phase, self.message = kind, phase, message
+
+    def to_json(self):
+        return {"kind": self.kind, "phase": self.phase, "message": self.message}
+
+
+def scrub(text, work=""):
+    """Takes this machine's paths out of a text and keeps its last MAX_MESSAGE characters."""
+    if work:
+        text = re.sub(re.escape(work) + r"[\w./-]*?candidate\.py", "candidate.py", text)
+        text = text.replace(work, ".")
+    for folder in {sys.prefix, sys.base_prefix}:
+        text = re.sub(re.escape(folder) + r"[\w./+-]*/(?=[\w.+-]+)", "", text)
+    text = re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-]+)", "", text)
+    text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
+    return text.strip()[-MAX_MESSAGE:]
+
+
+def describe(error, path, work=""):
+    """The lines of the file at `path` that an error passed through (innermost last) and the error itself."""
+    lines = candidate_lines(error, path)
+    if isinstance(error, SyntaxError) and error.filename == path:
+        source = linecache.getline(path, error.lineno or 0).strip()
+        lines.append(f"candidate.py:{error.lineno}: {source}")
+        lines.append(f"{type(error).__name__}: {error.msg}")
+    else:
+        seen, cause = set(), error
+        texts = []
+        while cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            texts.append(f"{type(cause).__name__}: {cause}")
+            cause = cause.__cause__
+        lines += lines_of_causes(texts)
+    return scrub("\n".join(lines[-12:]), work)
+
+
+def candidate_lines(error, path):
+    """The last few lines of the file at `path` that an error passed through, innermost last, repetitions once."""
+    lines = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == path:
+            line = f"candidate.py:{frame.lineno} in {frame.name}: {(frame.line or '').strip()}"
+            if not lines or lines[-1] != line:
+                lines.append(line)
+    return lines[-6:]
+
+
+def lines_of_causes(texts):
+    """The error, then what caused it, where the error does not say so itself."""
+    kept = texts[:1]
+    for text in texts[1:]:
+        if text.split(": ", 1)[-1] not in kept[-1]:
+            kept.append("caused by " + text)
+    return kept
+
+
+def is_out_of_memory(error):
+    text = str(error)
+    return isinstance(error, MemoryError) or "DefaultCPUAllocator" in text or "Cannot allocate memory" in text

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+# Job `interpret`: walks one Plan on the CPU. ATen steps run on real tensors, launches in Triton's interpreter.
+#
+# Every storage lives between two guard zones, and all memory starts as poison (NaN, or a seeded pattern for integers):
+# what a kernel forgets to write or reads out of bounds shows up in the outputs; what it writes out of bounds shows up
+# in the guards.
+import os
+import random
+
+import numpy as np
+import torch
+import triton
+
+import interpreter
+from failure import Failure, describe, is_out_of_memory
+from kernels import Rebuilder, decode_constant
+from wire import DTYPES, read_tensor
+
+GUARD = 256  # Elements on either side of a storage.
+ALIGN = 64   # Bytes.
+FRESH = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
+# Quiet NaNs: (integers of that width, the pattern, free bits below it).
+NANS = {torch.float64: (torch.int64, 0x7FF8 << 48, 51), torch.float32: (torch.int32, 0x7FC0 << 16, 22),
+        torch.float16: (torch.int16, 0x7E00, 9), torch.bfloat16: (torch.int16, 0x7FC0, 6)}
+
+
+class Poison:
+    """Fills of guard zones and of memory that nobody has written."""
+
+    def __init__(self, seed):
+        self._random = random.Random(seed)
+
+    def fill(self, tensor):
+        """Overwrites a contiguous tensor. No two fills look alike, so that poison copied elsewhere still shows."""
+        if tensor.is_floating_point():
+            bits, quiet, payload = NANS[tensor.dtype]
+            tensor.view(bits).fill_(quiet | self._random.randrange(1, 1 << payload))
+        elif tensor.dtype == torch.bool:
+            pattern = torch.tensor([self._random.random() < 0.5 for _ in range(61)])
+            tensor.copy_(pattern.repeat(-(-tensor.numel() // 61))[:tensor.numel()])
+        else:
+            top = torch.iinfo(tensor.dtype).max
+            tensor.fill_(self._random.randint(top // 2, top - 1))
+
+
+class Walker:
+    def __init__(self, plan, kernels, poison):
+        self._plan, self._kernels, self._poison = plan, kernels, poison
+        self._values = {value["id"]: value for value in plan["values"]}
+        self._tensors = {}
+        self._guards = {}      # storage number -> (buffer, start of the zone, start of the data, bytes, zone, rim).
+        self.broken = set()
+        self.programs = 0
+
+    # --- Memory.
+
+    def bind(self, value_id, tensor):
+        """Gives a plan value the bytes of `tensor` in a guarded buffer, in the value's own layout."""
+        value = self._values[value_id]
+        if list(tensor.shape) != value["shape"] or DTYPES[value["dtype"]] != tensor.dtype:
+            raise ValueError(f"value {value_id}: the tensor has shape {list(tensor.shape)} and dtype {tensor.dtype}, "
+                             f"the plan says {value['shape']} and {value['dtype']}")
+        if value["storage"] in self._guards:  # Tied parameters: the first one brought the bytes.
+            self._tensors[value_id] = self._view(value)
+            return
+        self._allocate(value["storage"], self._extent(value), tensor.dtype)
+        self._tensors[value_id] = self._view(value)
+        self._tensors[value_id].copy_(tensor)
+
+    @staticmethod
+    def _extent(value):
+        """Bytes from the start of the storage to the end of the value."""
+        if 0 in value["shape"]:
+            return 0
+        last = value["offset"] + sum((n - 1) * s for n, s in zip(value["shape"], value["stride"]))
+        return (last + 1) * DTYPES[value["dtype"]].itemsize
+
+    def _allocate(self, number, nbytes, dtype):
+        guard = GUARD * dtype.itemsize
+        guard += -guard % ALIGN
+        size = -(-max(nbytes, 1) // ALIGN) * ALIGN
+        buffer = torch.empty(2 * guard + size + ALIGN, dtype=torch.uint8)
+        skip = -buffer.data_ptr() % ALIGN
+        start = skip + guard
+        typed = buffer[skip:skip + 2 * guard + size].view(dtype)
+        self._poison.fill(typed)
+        rim = torch.cat((buffer[skip:start], buffer[start + nbytes:skip + 2 * guard + size]))
+        self._guards[number] = (buffer, skip, start, nbytes, 2 * guard + size, rim)
+        address = buffer.data_ptr()
+        interpreter.memory.allow(address + skip, address + skip + 2 * guard + size)
+        return start
+
+    def _view(self, value):
+        """A plan value on its guarded storage."""
+        buffer, _, start, _, _, _ = self._guards[value["storage"]]
+        dtype = DTYPES[value["dtype"]]
+        base = torch.empty(0, dtype=dtype)
+        return base.set_(buffer.untyped_storage(), start // dtype.itemsize + value["offset"], value["shape"],
+                         value["stride"])
+
+    def _check_guards(self):
+        for number, (buffer, skip, start, nbytes, total, rim) in self._guards.items():
+            now = torch.cat((buffer[skip:start], buffer[start + nbytes:skip + total]))
+            if not torch.equal(now, rim):
+                self.broken.add(number)
+
+    # --- Steps.
+
+    def run(self):
+        for step in self._plan["tape"]:
+            self._launch(step) if "launch" in step else self._call(step)
+
+    def _argument(self, arg):
+        (kind, body), = arg.items()
+        if kind == "t":
+            return self._tensors[body]
+        if kind == "l":
+            return [self._argument(item) for item in body]
+        if kind == "dtype":
+            return DTYPES[body]
+        if kind == "device":
+            return torch.device("cpu")
+        if kind in ("layout", "memory_format"):
+            return getattr(torch, body)
+        return float(body) if kind == "f" else body
+
+    def _call(self, step):
+        _, name, overload = (step["op"].split(".") + ["default"])[:3]
+        op = getattr(getattr(torch.ops.aten, name), overload)
+        args = [self._argument(arg) for arg in step["args"]]
+        kwargs = {key: self._argument(arg) for key, arg in step["kwargs"].items()}
+        if name == "as_strided" and len(args) > 3:
+            args[3] += self._shift(step["args"][0]["t"])
+        elif name in ("set_", "resize_"):
+            raise Failure("unsupported", "launch", f"{name} needs a GPU")
+        self._bind_results(step["out"], op(*args, **kwargs), name)
+
+    def _shift(self, value_id):
+        value = self._values[value_id]
+        return self._guards[value["storage"]][2] // DTYPES[value["dtype"]].itemsize
+
+    def _bind_results(self, out, result, name):
+        if "id" in out:
+            value = self._values[out["id"]]
+            if value["storage"] in self._guards:
+                self._tensors[out["id"]] = self._view(value)
+            elif name in FRESH:
+                self._allocate(value["storage"], self._extent(value), result.dtype)
+                self._tensors[out["id"]] = self._view(value)
+            else:
+                self.bind(out["id"], result)
+            return
+        children = out.get("list", out.get("tuple", ()))
+        for child, item in zip(children, result if isinstance(result, (list, tuple)) else ()):
+            self._bind_results(child, item, name)
+
+    def _launch(self, step):
+        kernel = self._kernels[step["launch"]]
+        arguments = {name: self._launch_argument(arg) for name, arg in step["args"]}
+        grid = tuple(step["grid"])
+        self.programs += int(np.prod(grid))
+        interpreter.launch(kernel, grid, arguments)
+        self._check_guards()
+
+    def _launch_argument(self, arg):
+        if "t" in arg:
+            return self._tensors[arg["t"]]
+        if "l" in arg:
+            return tuple(self._launch_argument(item) for item in arg["l"])
+        return decode_constant(arg, self._kernels)
+
+    # --- Results.
+
+    def structure(self, out, blob):
+        if "id" in out:
+            return blob.add(self._tensors[out["id"]], with_stride=True)
+        (kind, body), = out.items()
+        if kind == "dict":
+            return {"dict": [[key, self.structure(item, blob)] for key, item in body]}
+        return {kind: body if kind == "value" else [self.structure(item, blob) for item in body]}
+
+    def after(self, value_id, before, blob):
+        """A reference to an input's bytes where the walk changed them, else None."""
+        now = self._tensors[value_id]
+        same = torch.equal(now.contiguous().view(torch.uint8), before.contiguous().view(torch.uint8)) \
+            if now.dim() else torch.equal(now.reshape(1).view(torch.uint8), before.reshape(1).view(torch.uint8))
+        return None if same else blob.add(now)
+
+
+def _innermost(error):
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _failure(error, rebuilder_folder):
+    cause = _innermost(error)
+    text = describe(cause, "", rebuilder_folder)
+    where = _kernel_line(error) or _kernel_line(cause)
+    if where:
+        text = f"{where}\n{text}"
+    if is_out_of_memory(cause):
+        return Failure("out_of_memory", "launch", text)
+    if isinstance(cause, interpreter.MemoryFault):
+        return Failure("runtime_error", "launch", text)
+    if isinstance(cause, AssertionError):
+        return Failure("runtime_error", "launch", text)
+    if isinstance(cause, NameError) or isinstance(cause, AttributeError) and "module 'triton" in str(cause):
+        return Failure("compile_error", "launch", text)
+    # The kernel did compile, so what is left is a limit of the interpreter.
+    return Failure("unsupported", "launch", "the interpreter cannot run this kernel (a GPU can, perhaps): " + text)
+
+
+def _kernel_line(error):
+    trace, found = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if os.path.basename(code.co_filename).startswith("tritonrl_kernel_"):
+            found = f"kernel {code.co_name}, line {trace.tb_lineno} of its text"
+        trace = trace.tb_next
+    return found
+
+
+def run(job, payload, blob, work):
+    args = job["args"]
+    plan = args["plan"]
+    planned = sum(int(np.prod(step["grid"])) for step in plan["tape"] if "launch" in step)
+    if planned > args["max_programs"]:
+        raise Failure("unsupported", "launch", f"{planned} program instances are too many for the interpreter "
+                                               f"(limit {args['max_programs']}): this needs a GPU")
+    folder = os.path.join(work, "kernels")
+    os.makedirs(folder, exist_ok=True)
+    rebuilder = Rebuilder(args["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
+    poison = Poison(args["poison"])
+    walker = Walker(plan, rebuilder, poison)
+    references = dict(args["parameters"])
+    for name, value_id in plan["parameters"]:
+        walker.bind(value_id, read_tensor(references[name], payload))
+    inputs = [read_tensor(spec["tensor"] if "tensor" in spec else spec, payload)
+              if value_id is not None else None for value_id, spec in zip(plan["inputs"], args["inputs"])]
+    for value_id, tensor in zip(plan["inputs"], inputs):
+        if value_id is not None:
+            walker.bind(value_id, tensor)
+    try:
+        with torch.no_grad():
+            walker.run()
+    except Failure:
+        raise
+    except Exception as error:
+        raise _failure(error, folder) from None
+    return {"outputs": walker.structure(plan["outputs"], blob), "programs": walker.programs,
+            "inputs_after": [None if value_id is None else walker.after(value_id, tensor, blob)
+                             for value_id, tensor in zip(plan["inputs"], inputs)],
+            "guards_broken": sorted(walker.broken)}

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+# Triton's interpreter, made fit for judging: faster, with checked memory, with libdevice, and honest about its limits.
+#
+# As shipped it re-patches triton.language on every call of a helper (tl.sum, tl.max, ... are helpers): most of its
+# time. Here the language is patched once per process. Every access is checked against the tensors that exist; one that
+# leaves them raises MemoryFault instead of reading whatever lies there.
+import bisect
+import inspect
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice as generic_libdevice
+from triton.language.extra.cuda import libdevice as cuda_libdevice
+from triton.runtime import interpreter as shipped
+from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
+
+
+class MemoryFault(Exception):
+    """A program touched memory outside of every tensor."""
+
+
+class BeyondInterpreter(Exception):
+    """Fine on a GPU perhaps, but not here."""
+
+
+class Memory:
+    """The address ranges a launch may touch."""
+
+    def __init__(self):
+        self._starts, self._ends = [], []
+
+    def allow(self, start, end):
+        at = bisect.bisect_left(self._starts, start)
+        self._starts.insert(at, start)
+        self._ends.insert(at, end)
+
+    def check(self, pointers, mask, width, what):
+        addresses = pointers if mask is None else pointers[mask]
+        if addresses.size == 0:
+            return
+        low, high = int(addresses.min()), int(addresses.max())
+        at = bisect.bisect_right(self._starts, low) - 1
+        if at >= 0 and high + width <= self._ends[at]:
+            return
+        starts, ends = np.array(self._starts, np.uint64), np.array(self._ends, np.uint64)
+        index = np.searchsorted(starts, addresses.ravel(), side="right").astype(np.int64) - 1
+        good = (index >= 0) & (addresses.ravel() + np.uint64(width) <= ends[np.maximum(index, 0)])
+        if not good.all():
+            raise MemoryFault(f"illegal memory access: {int((~good).sum())} of {good.size} elements of a {what} "
+                              f"lie outside of every tensor")
+
+
+memory = Memory()
+
+
+def _checked(name, what, mask_at):
+    plain = getattr(InterpreterBuilder, name)
+
+    def method(self, ptrs, *rest):
+        mask = rest[mask_at] if mask_at is not None else None
+        if isinstance(mask, TensorHandle):  # Block pointers bring a bare array.
+            mask = mask.data
+        if mask is not None and mask.all():
+            mask = None
+        element = ptrs.get_element_ty()
+        memory.check(ptrs.data, mask, max(1, element.primitive_bitwidth // 8), what)
+        return plain(self, ptrs, *rest)
+    setattr(InterpreterBuilder, name, method)
+
+
+def _no_bfloat16(name):
+    plain = getattr(InterpreterBuilder, name)
+
+    def method(self, first, *rest):
+        if first.dtype.scalar == tl.bfloat16:
+            raise BeyondInterpreter("arithmetic on bfloat16 needs a GPU (cast to float32 first)")
+        return plain(self, first, *rest)
+    setattr(InterpreterBuilder, name, method)
+
+
+def _torch_function(function):
+    def call(*arrays):
+        with np.errstate(all="ignore"):
+            out = function(*[torch.from_numpy(np.ascontiguousarray(a)) for a in arrays])
+        return out.numpy()
+    return call
+
+
+# What libdevice calls compute, by name without the "__nv_" prefix and the "f" suffix of the float32 variant.
+_NUMPY = dict(
+    sin=np.sin, cos=np.cos, tan=np.tan, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh,
+    tanh=np.tanh, asinh=np.arcsinh, acosh=np.arccosh, atanh=np.arctanh, exp=np.exp, exp2=np.exp2, expm1=np.expm1,
+    exp10=lambda x: np.power(x.dtype.type(10), x), log=np.log, log2=np.log2, log10=np.log10, log1p=np.log1p,
+    sqrt=np.sqrt, rsqrt=lambda x: 1 / np.sqrt(x), cbrt=np.cbrt, rcbrt=lambda x: 1 / np.cbrt(x), floor=np.floor,
+    ceil=np.ceil, trunc=np.trunc, rint=np.rint, nearbyint=np.rint, fabs=np.abs, abs=np.abs, llabs=np.abs,
+    round=lambda x: np.trunc(x + np.copysign(x.dtype.type(0.5), x)), pow=np.power, atan2=np.arctan2, fmod=np.fmod,
+    remainder=lambda x, y: x - y * np.rint(x / y), fmax=np.fmax, fmin=np.fmin, max=np.maximum, min=np.minimum,
+    fma=lambda x, y, z: x * y + z, copysign=np.copysign, hypot=np.hypot, fdim=lambda x, y: np.maximum(x - y, 0),
+    ldexp=np.ldexp, powi=np.power, nextafter=np.nextafter, isnan=np.isnan, isinf=np.isinf, isfinite=np.isfinite,
+    finite=np.isfinite, signbit=np.signbit, fast_exp=np.exp, fast_exp10=lambda x: np.power(x.dtype.type(10), x),
+    fast_log=np.log, fast_log2=np.log2, fast_log10=np.log10, fast_sin=np.sin, fast_cos=np.cos, fast_tan=np.tan,
+    fast_pow=np.power, fast_divide=np.divide, fdividef=np.divide, saturate=lambda x: np.clip(x, 0, 1),
+    erf=_torch_function(torch.erf), erfc=_torch_function(torch.erfc), erfinv=_torch_function(torch.erfinv),
+    lgamma=_torch_function(torch.lgamma), tgamma=_torch_function(lambda x: torch.exp(torch.lgamma(x))),
+    normcdf=_torch_function(torch.special.ndtr), j0=_torch_function(torch.special.bessel_j0),
+    j1=_torch_function(torch.special.bessel_j1), cyl_bessel_i0=_torch_function(torch.special.i0),
+    cyl_bessel_i1=_torch_function(torch.special.i1), sinpi=lambda x: np.sin(np.pi * x),
+    cospi=lambda x: np.cos(np.pi * x))
+_SPECIAL = {"__nv_finitef": np.isfinite, "__nv_isfinited": np.isfinite, "__nv_isnand": np.isnan,
+            "__nv_isinfd": np.isinf, "__nv_signbitd": np.signbit, "__nv_erff": _NUMPY["erf"],
+            "__nv_fast_fdividef": np.divide}
+
+
+def _extern(self, _library, _path, symbol, arguments, return_type, _pure):
+    name = symbol.removeprefix("__nv_")
+    function = _SPECIAL.get(symbol) or _NUMPY.get(name) or _NUMPY.get(name.removesuffix("f"))
+    if function is None:
+        raise BeyondInterpreter(f"libdevice function {symbol} needs a GPU")
+    arrays = [a.data for a in arguments]
+    out = np.asarray(function(*arrays)).astype(shipped._get_np_dtype(return_type.scalar))
+    return TensorHandle(out, return_type.scalar)
+
+
+def _wrap_libdevice():
+    """Outside of a compilation libdevice functions lack their builder: give them the interpreter's."""
+    for name, function in inspect.getmembers(cuda_libdevice, inspect.isfunction):
+        if "_semantic" not in inspect.signature(function).parameters:
+            continue
+
+        def call(*args, _function=function, **kwargs):
+            kwargs["_semantic"] = shipped.interpreter_semantic
+            return _function(*[_constant(a) for a in args], **kwargs)
+        setattr(cuda_libdevice, name, call)
+    for name, function in inspect.getmembers(generic_libdevice, inspect.isfunction):
+        if hasattr(cuda_libdevice, name):
+            setattr(generic_libdevice, name, getattr(cuda_libdevice, name))
+
+
+_NUMPY_DTYPES = {}
+
+
+def _numpy_dtype(kind, _plain=shipped._get_np_dtype):
+    """The shipped one builds its table anew on every call."""
+    if isinstance(kind, tl.block_type):
+        kind = kind.element_ty
+    name = "pointer" if isinstance(kind, tl.pointer_type) else kind.name
+    if name not in _NUMPY_DTYPES:
+        _NUMPY_DTYPES[name] = _plain(kind)
+    return _NUMPY_DTYPES[name]
+
+
+def _constant(value):
+    return value.value if isinstance(value, tl.constexpr) else value
+
+
+def _call_helper(self, *args, **kwargs):
+    return self.rewrite()(*args, **kwargs)
+
+
+class _Language:
+    """A module dictionary like a kernel's, for patching the language once."""
+    __globals__ = {"tl": tl, "core": tl.core}
+
+
+def install():
+    """Once per process, in the interpret zygote (TRITON_INTERPRET=1 is set). Everything is patched for good."""
+    np.seterr(all="ignore")
+    shipped._get_np_dtype = _numpy_dtype
+    shipped._patch_lang(_Language)
+    InterpretedFunction.__call__ = _call_helper
+    _checked("create_masked_load", "load", 0)
+    _checked("create_masked_store", "store", 1)
+    _checked("create_atomic_cas", "compare-and-swap", None)
+    plain_rmw = InterpreterBuilder.create_atomic_rmw
+
+    def atomic_rmw(self, op, ptr, val, mask, sem, scope):
+        element = ptr.get_element_ty()
+        memory.check(ptr.data, mask.data, max(1, element.primitive_bitwidth // 8), "atomic")
+        return plain_rmw(self, op, ptr, val, mask, sem, scope)
+    InterpreterBuilder.create_atomic_rmw = atomic_rmw
+    for name in ("binary_op", "unary_op", "create_dot", "create_fabs", "create_fma"):
+        _no_bfloat16(name)
+    InterpreterBuilder.create_extern_elementwise = _extern
+
+    def erf(self, arg):
+        return TensorHandle(_NUMPY["erf"](arg.data), arg.dtype.scalar)
+    InterpreterBuilder.create_erf = erf
+    _wrap_libdevice()
+    for module in (tl.standard, tl.random):
+        for member in list(vars(module).values()):
+            if isinstance(member, InterpretedFunction):
+                member.rewrite()
+
+
+def launch(kernel, grid, arguments):
+    """Runs every program of one launch. `arguments`: {parameter: tensor or scalar}, compile-time ones included."""
+    function = kernel.rewrite()
+    annotations = {name: triton.runtime.jit._normalize_ty(kind) for name, kind in function.__annotations__.items()}
+    prepared = {name: value if annotations.get(name) == "constexpr" else shipped._implicit_cvt(value)
+                for name, value in arguments.items()}
+    builder = shipped.interpreter_builder
+    builder.set_grid_dim(*grid)
+    for x in range(grid[0]):
+        for y in range(grid[1]):
+            for z in range(grid[2]):
+                builder.grid_idx = (x, y, z)
+                function(**prepared)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+# One job = two processes: zygote -> monitor -> grandchild. Only the grandchild meets candidate code.
+#
+# The monitor enters new namespaces (sandbox library) and forks again, so that the grandchild is PID 1 of its own PID
+# namespace: when it dies, everything it started dies. The monitor waits for it, reaps stragglers (it is their
+# sub-reaper where there are no namespaces), and reports the wait status through a pipe the grandchild does not have.
+# A grandchild that does not say "set up" before it meets the candidate counts as never started.
+# SIGTERM to the monitor kills the job.
+import ctypes
+import math
+import os
+import resource
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import traceback
+
+SETUP_FAILED = 113  # Exit code: the sandbox could not be put up. Reported as fork_failed, which no candidate can fake.
+TMP_BYTES = 1 << 30
+PR_SET_CHILD_SUBREAPER = 36
+FORK_FAILED = -1         # No process, or no sandbox around it: our fault, never the candidate's.
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Sandbox:
+    """The C library, or nothing (development without a jail)."""
+
+    def __init__(self, path=None):
+        self._library = None
+        if path:
+            self._library = ctypes.CDLL(path)
+            self._library.tritonrl_sandbox_enter.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int,
+                                                             ctypes.c_int, ctypes.c_int]
+
+    @property
+    def active(self):
+        return self._library is not None
+
+    def monitor(self):
+        return self._library.tritonrl_sandbox_monitor() if self._library else 0
+
+    def enter(self, memory_bytes, deadline_s, keep_a, keep_b):
+        if self._library:
+            return self._library.tritonrl_sandbox_enter(memory_bytes, TMP_BYTES, keep_a, keep_b, math.ceil(deadline_s))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with open("/proc/self/statm", encoding="ascii") as file:
+            mapped = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        limit = mapped + memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        return 0
+
+    def missing(self):
+        """Called in the grandchild, after enter()."""
+        if not self._library:
+            return ["sandbox"]
+        if not hasattr(self._library, "tritonrl_sandbox_missing"):
+            return []
+        self._library.tritonrl_sandbox_missing.restype = ctypes.c_char_p
+        text = self._library.tritonrl_sandbox_missing().decode()
+        return [name for name in text.split(",") if name]
+
+
+class Process:
+    """What the zygote holds of a running job."""
+
+    def __init__(self, pid, result_fd, stderr_fd, status_fd):
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.result_fd, self.stderr_fd, self.status_fd = result_fd, stderr_fd, status_fd
+
+    def kill(self):
+        """Asks the monitor to kill the job; it does so at once."""
+        try:
+            signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+
+    def kill_monitor(self):
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def end_status(self):
+        """After status_fd became readable: the grandchild's wait status (FORK_FAILED where there was none)."""
+        data = os.read(self.status_fd, 4)
+        os.close(self.status_fd)
+        return struct.unpack("<i", data)[0] if len(data) == 4 else signal.SIGKILL
+
+    def reap(self):
+        """Collects the monitor; blocks until it is gone (it dies right after its report)."""
+        os.waitpid(self.pid, 0)
+        os.close(self.pidfd)
+
+
+def start(job, body, sandbox):
+    """Forks a job. `body(job, write_result, work_folder)` runs in the grandchild. OSError when there is no process."""
+    pipes = []
+    try:
+        for _ in range(3):
+            pipes.append(os.pipe())
+        pid = os.fork()
+    except OSError:
+        for read, write in pipes:
+            os.close(read)
+            os.close(write)
+        raise
+    if pid == 0:
+        try:
+            _monitor(job, body, sandbox, *[write for _, write in pipes])
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    for _, write in pipes:
+        os.close(write)
+    for read, _ in pipes:
+        os.set_blocking(read, False)
+    return Process(pid, *[read for read, _ in pipes])
+
+
+def _close_all_but(*keep):
+    low = 0
+    for fd in sorted(keep):
+        if low < fd:  # closerange(0, 0) would close everything.
+            os.closerange(low, fd)
+        low = fd + 1
+    os.closerange(low, 1 << 16)
+
+
+def _monitor(job, body, sandbox, result_fd, stderr_fd, status_fd):
+    child = 0
+
+    def on_term(_signal, _frame):
+        if child:
+            os.kill(child, signal.SIGKILL)
+
+    signal.signal(signal.SIGTERM, on_term)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    os.setsid()
+    _close_all_but(0, 1, 2, result_fd, stderr_fd, status_fd)  # Not the zygote's socket, not other jobs' pipes.
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    work = "/tmp" if sandbox.active else tempfile.mkdtemp(prefix="tritonrl-job-")
+    error = sandbox.monitor()
+    if error:
+        _report(status_fd, FORK_FAILED, stderr_fd, f"sandbox monitor: {os.strerror(-error)}")
+    setup_read, setup_write = os.pipe()  # A byte comes through once the sandbox is up; before that it is our fault.
+    try:
+        child = os.fork()
+    except OSError as failure:
+        _report(status_fd, FORK_FAILED, stderr_fd, f"fork: {failure}")
+    if child == 0:
+        try:
+            os.close(status_fd)
+            os.close(setup_read)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            _grandchild(job, body, sandbox, result_fd, stderr_fd, setup_write, work)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    os.close(result_fd)
+    os.close(setup_write)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    status = _wait(child)
+    if os.WIFEXITED(status) and not os.read(setup_read, 1):
+        status = FORK_FAILED
+    _kill_stragglers()
+    if not sandbox.active:
+        shutil.rmtree(work, ignore_errors=True)
+    os.write(status_fd, struct.pack("<i", status))
+    os._exit(0)
+
+
+def _report(status_fd, status, stderr_fd, text):
+    os.write(stderr_fd, text.encode())
+    os.write(status_fd, struct.pack("<i", status))
+    os._exit(0)
+
+
+def _wait(child):
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == child:
+            return status
+
+
+def _kill_stragglers():
+    """Kills and reaps what the grandchild left behind. With a PID namespace there is nothing."""
+    for _ in range(1000):
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            children = [int(pid) for pid in file.read().split()]
+        if not children:
+            return
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        for _ in children:
+            os.waitpid(-1, 0)
+
+
+def _grandchild(job, body, sandbox, result_fd, stderr_fd, setup_fd, work):
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd, source in ((0, null), (1, null), (2, stderr_fd)):
+        os.dup2(source, fd, inheritable=True)
+    _close_all_but(0, 1, 2, result_fd, setup_fd)
+    error = sandbox.enter(int(job["memory_bytes"]), float(job["deadline_s"]), result_fd, setup_fd)
+    if error:
+        os.write(2, f"sandbox: {os.strerror(-error)}".encode())
+        os._exit(SETUP_FAILED)
+    os.write(setup_fd, b"1")
+    os.close(setup_fd)
+    keep = {name: value for name, value in os.environ.items()
+            if name in ("PATH", "LANG", "LC_ALL", "TRITON_INTERPRET") or name.endswith("_NUM_THREADS")}
+    os.environ.clear()
+    os.environ.update(keep, HOME=work, TMPDIR=work, TRITON_HOME=work, TRITON_CACHE_DIR=os.path.join(work, "triton"),
+                      TRITON_STORE_BINARY_ONLY="1", TRITON_DISABLE_LINE_INFO="1")
+    tempfile.tempdir = None
+    cwd = os.path.join(work, "cwd")
+    os.makedirs(cwd, exist_ok=True)
+    os.chdir(cwd)
+    sys.argv = ["candidate"]
+
+    def write_result(blob):
+        view = memoryview(blob)
+        while view:
+            view = view[os.write(result_fd, view):]
+
+    body(job, write_result, work)
+    os._exit(0)

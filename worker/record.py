@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+# Job `record`: runs a candidate's ModelNew on fake tensors and answers with its Plans, kernels and cubins.
+import os
+import sys
+import time
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources, PTXASError
+
+import fake_cuda
+import stub_driver
+from candidate import load, rebind, size_constants
+from failure import Failure, candidate_lines, describe, is_out_of_memory, scrub
+from tape import NeedRealInit, Recorder
+from wire import DTYPES, content_hash, dtype_name
+
+
+def decode_init(value):
+    if isinstance(value, dict):
+        return tuple(decode_init(item) for item in value["tuple"])
+    return [decode_init(item) for item in value] if isinstance(value, list) else value
+
+
+class Case:
+    """One recording of forward(): its own module import, because constants may be rebound."""
+
+    def __init__(self, args, spec, session, work):
+        self.args, self.spec, self.session, self.work = args, spec, session, work
+        self.init_inputs = decode_init(spec.get("init_inputs", args.get("init_inputs", [])))
+        self.reference = {p["name"]: p for p in spec.get("reference_parameters", args["reference_parameters"])}
+        self.phase, self.path = "import", ""
+        self.seconds = {}
+        self.blob_parameters = []  # Parameter entries with a real tensor under "tensor".
+
+    def run(self):
+        started = time.perf_counter()
+        try:
+            return self._run()
+        except NeedRealInit:
+            raise
+        except Failure as failure:
+            lines = candidate_lines(failure, self.path)
+            failure.message = scrub("\n".join([*lines[-3:], failure.message]), self.work)
+            raise
+        except BaseException as error:
+            raise self._failure(error) from None
+        finally:
+            self.seconds["total"] = time.perf_counter() - started
+
+    def _failure(self, error):
+        if is_out_of_memory(error):
+            return Failure("out_of_memory", self.phase, describe(error, self.path, self.work))
+        phase, kind = self.phase, "runtime_error" if self.phase == "forward" else "compile_error"
+        if getattr(error, "tritonrl_phase", "") or isinstance(error, (CompilationError, OutOfResources, PTXASError)):
+            phase, kind = "compile", "compile_error"
+        elif phase == "forward" and _raised_in_launch(error):
+            phase = "launch"
+        return Failure(kind, phase, describe(error, self.path, self.work))
+
+    def _timed(self, name, function, *args):
+        started = time.perf_counter()
+        try:
+            return function(*args)
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def _run(self):
+        source = self.args["candidate_source"]
+        self.path = os.path.join(self.work, self.spec["name"], "candidate.py")
+        self.session.source_path = self.path
+        constants = self.spec.get("constants") or {}
+        if constants:
+            try:
+                source = rebind(source, constants, size_constants(self.args["task_source"]))
+            except (SyntaxError, ValueError):
+                pass  # The import says it better.
+        with fake_cuda.DeviceMode():
+            module, _ = self._timed("import", load, source, os.path.dirname(self.path),
+                                    f"candidate_{self.spec['name']}")
+            self.phase = "init"
+            model_class = getattr(module, "ModelNew", None)
+            if not isinstance(model_class, type):
+                raise Failure("compile_error", "import", "candidate.py defines no class ModelNew")
+            if self.reference_is_enough():
+                try:
+                    return self._record(model_class, real=False)
+                except (NeedRealInit, _TryReal):
+                    self.blob_parameters = []
+            return self._record(model_class, real=True)
+
+    def reference_is_enough(self):
+        return all(p["dtype"] in DTYPES for p in self.reference.values())
+
+    # --- __init__.
+
+    def _record(self, model_class, real):
+        fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+        recorder = Recorder(fake_mode)
+        self.phase = "init"
+        if real:
+            torch.manual_seed(self.args["weight_seed"])
+            model = self._timed("init", lambda: model_class(*self.init_inputs))
+            self._check_model(model)
+            self._adopt(model, recorder)
+        else:
+            fake_cuda.recorder = recorder
+            try:
+                with fake_mode, recorder:
+                    model = self._timed("init", lambda: model_class(*self.init_inputs))
+            except Exception:
+                raise _TryReal() from None
+            except Failure:
+                raise _TryReal() from None
+            finally:
+                fake_cuda.recorder = None
+            self._check_model(model)
+            self._match(model, recorder)
+        return self._forward(model, recorder)
+
+    @staticmethod
+    def _check_model(model):
+        if not isinstance(model, torch.nn.Module):
+            raise Failure("compile_error", "init", "ModelNew is not a torch.nn.Module")
+        model.eval()
+
+    @staticmethod
+    def _named(model):
+        yield from model.named_parameters(remove_duplicate=False)
+        yield from model.named_buffers(remove_duplicate=False)
+
+    def _match(self, model, recorder):
+        """Every parameter must be the reference's by name, shape and dtype; its bytes are the reference's then."""
+        for name, fake in self._named(model):
+            known = self.reference.get(name)
+            if known is None or list(fake.shape) != known["shape"] or dtype_name(fake.dtype) != known["dtype"] \
+                    or not fake.is_contiguous():
+                raise _TryReal()
+        for name, fake in self._named(model):
+            recorder.parameter(name, fake)
+            self.blob_parameters.append({"name": name, "shape": list(fake.shape), "dtype": dtype_name(fake.dtype),
+                                         "matched": True})
+
+    def _adopt(self, model, recorder):
+        """After a real __init__: replaces the module's tensors by fake ones, and keeps the real bytes."""
+        def fake_of(real):
+            with fake_cuda.truth():
+                return recorder.fake_mode.from_tensor(real)
+
+        for name, real in self._named(model):
+            known = self.reference.get(name)
+            matched = known is not None and list(real.shape) == known["shape"] and \
+                dtype_name(real.dtype) == known["dtype"]
+            recorder.parameter(name, fake_of(real))
+            self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
+                                         "matched": matched, "init_hash": content_hash(real), "tensor": real.detach()})
+        for module in model.modules():
+            for table in (module._parameters, module._buffers):
+                for key, real in table.items():
+                    if real is not None:
+                        table[key] = fake_of(real)
+            for key, value in list(vars(module).items()):
+                if isinstance(value, torch.Tensor):
+                    vars(module)[key] = fake_of(value)
+                    recorder.value(value)
+
+    # --- forward().
+
+    def _forward(self, model, recorder):
+        self.phase = "forward"
+        inputs, ids = [], []
+        with fake_cuda.truth(), recorder.fake_mode:
+            for spec in self.spec["inputs"]:
+                if "value" in spec:
+                    inputs.append(decode_init(spec["value"]))
+                    ids.append(None)
+                    continue
+                stride = spec.get("stride") or None
+                dtype = DTYPES[spec["dtype"]]
+                inputs.append(torch.empty(spec["shape"], dtype=dtype, device="cpu") if stride is None else
+                              torch.empty_strided(spec["shape"], stride, dtype=dtype, device="cpu"))
+                ids.append(recorder.add(inputs[-1]))
+        self.session.recorder, self.session.compile = recorder, bool(self.spec.get("compile", True))
+        fake_cuda.recorder = recorder
+        compiled_before = self.session.compile_seconds
+        started = time.perf_counter()
+        try:
+            with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), recorder.fake_mode, recorder:
+                recorder.recording = True
+                out = model(*inputs)
+                recorder.recording = False
+                outputs = recorder.structure(out)
+        except NeedRealInit:
+            raise
+        except BaseException:
+            if recorder.sticky is not None:
+                raise recorder.sticky
+            raise
+        finally:
+            fake_cuda.recorder = self.session.recorder = None
+            compiled = self.session.compile_seconds - compiled_before
+            self.seconds["compile"] = self.seconds.get("compile", 0.0) + compiled
+            self.seconds["forward"] = (self.seconds.get("forward", 0.0) + time.perf_counter() - started - compiled)
+        if recorder.sticky is not None:
+            raise recorder.sticky
+        for name, real in recorder.constants:
+            self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
+                                         "matched": False, "init_hash": content_hash(real), "tensor": real.detach()})
+        return recorder.plan(ids, outputs)
+
+
+class _TryReal(BaseException):
+    """__init__ under fake tensors is not enough."""
+
+
+def _raised_in_launch(error):
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith("triton/runtime/jit.py"):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def run(job, payload, blob, work):
+    args = job["args"]
+    session = stub_driver.session = stub_driver.Session()
+    fake_cuda.TARGET_ARCH = int(args.get("arch", 90))
+    cases = []
+    for spec in args["cases"]:
+        case = Case(args, spec, session, work)
+        try:
+            plan = case.run()
+        except NeedRealInit:
+            raise Failure("unsupported", "forward", "forward() uses a tensor of unknown origin") from None
+        parameters = [{**entry, "tensor": blob.add(entry["tensor"])} if "tensor" in entry else entry
+                      for entry in case.blob_parameters]
+        cases.append({"name": spec["name"], "plan": plan, "parameters": parameters,
+                      "seconds": {key: round(value, 6) for key, value in case.seconds.items()}})
+        for name in [n for n in sys.modules if n.startswith("candidate_")]:
+            del sys.modules[name]
+    cubins = [{**entry, "tensor": blob.add_bytes(binary)} for entry, binary in session.cubins]
+    return {"plan_version": 0, "cases": cases, "kernels": session.kernels.entries, "cubins": cubins,
+            "parameters": cases[0]["parameters"] if cases else []}

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+# Test harness: a zygote on the other end of a socket pair, and the three jobs in the order the verifier asks for them.
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+
+WORKER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, WORKER)
+
+import torch  # noqa: E402
+
+from wire import read_tensor  # noqa: E402
+
+NONCE = "0123456789abcdef"
+
+
+class Zygote:
+    """`mode`: "record" or "interpret". Not sandboxed unless TRITONRL_SANDBOX_LIBRARY names the library."""
+
+    def __init__(self, mode):
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-I", os.path.join(WORKER, "zygote.py"), "--mode", mode,
+                   "--fd", str(theirs.fileno())]
+        library = os.environ.get("TRITONRL_SANDBOX_LIBRARY")
+        self.process = subprocess.Popen(command + (["--sandbox-library", library] if library else []),
+                                        pass_fds=[theirs.fileno()])
+        theirs.close()
+        self.socket, self.next_id = ours, 0
+        self.ready, _ = self.receive()
+
+    def close(self):
+        self.socket.close()
+        self.process.wait(10)
+
+    def _read(self, size):
+        data = bytearray()
+        while len(data) < size:
+            part = self.socket.recv(min(size - len(data), 1 << 20))
+            if not part:
+                raise EOFError("the zygote is gone")
+            data += part
+        return bytes(data)
+
+    def receive(self):
+        header, payload = struct.unpack("<IQ", self._read(12))
+        return json.loads(self._read(header)), self._read(payload)
+
+    def send(self, header, payload=b""):
+        text = json.dumps(header).encode()
+        self.socket.sendall(struct.pack("<IQ", len(text), len(payload)) + text + payload)
+
+    def submit(self, job, args, payload=b"", deadline_s=30.0, max_result_bytes=1 << 28, memory_bytes=4 << 30):
+        self.next_id += 1
+        self.send({"type": "job", "id": self.next_id, "job": job, "deadline_s": deadline_s, "nonce": NONCE,
+                   "max_result_bytes": max_result_bytes, "memory_bytes": memory_bytes, "args": args}, payload)
+        return self.next_id
+
+    def run(self, job, args, payload=b"", **limits):
+        """(done frame, blob's header or None, tensor area)."""
+        self.submit(job, args, payload, **limits)
+        done, blob = self.receive()
+        return (done, *parse_blob(blob))
+
+
+def parse_blob(blob):
+    try:
+        size, = struct.unpack_from("<I", blob)
+        header = json.loads(blob[4:4 + size])
+        return (header, blob[4 + size:]) if header.get("nonce") == NONCE else (None, b"")
+    except (struct.error, ValueError, AttributeError):
+        return None, b""
+
+
+def tensors(structure, area):
+    """A STRUCTURE of references as nested Python lists and tensors."""
+    if "shape" in structure:
+        return read_tensor(structure, area)
+    (kind, body), = structure.items()
+    if kind == "dict":
+        return {key: tensors(item, area) for key, item in body}
+    return body if kind == "value" else [tensors(item, area) for item in body]
+
+
+def close_to(candidate, reference, truth):
+    """Same nesting, shapes, dtypes; values within a few units of the dtype's rounding."""
+    if isinstance(reference, (list, dict)):
+        keys = range(len(reference)) if isinstance(reference, list) else reference
+        return type(candidate) is type(reference) and len(candidate) == len(reference) and all(
+            close_to(candidate[key], reference[key], truth[key]) for key in keys)
+    if not isinstance(candidate, torch.Tensor) or candidate.shape != reference.shape \
+            or candidate.dtype != reference.dtype:
+        return False
+    if not candidate.is_floating_point():
+        return bool(torch.equal(candidate, reference))
+    error = (candidate.double() - truth.double()).abs()
+    unit = torch.finfo(candidate.dtype).eps
+    scale = truth.double().abs() + truth.double().square().mean().sqrt()
+    return bool((error <= 64 * unit * scale).all())
+
+
+class Pair:
+    """Both zygotes, and the way of a candidate through them."""
+
+    def __init__(self):
+        self.recorder, self.interpreter = Zygote("record"), Zygote("interpret")
+
+    def close(self):
+        self.recorder.close()
+        self.interpreter.close()
+
+    def oracle(self, task, constants=None, weight_seed=11, input_seed=22):
+        done, answer, area = self.interpreter.run("oracle", {
+            "source": task, "constants": constants or {}, "weight_seed": weight_seed, "input_seed": input_seed})
+        if answer is None:
+            raise AssertionError(f"no oracle: {done}")
+        return answer, area
+
+    def record_args(self, task, candidate, answer, constants=None, compile=True):
+        inputs = [{"shape": i["tensor"]["shape"], "dtype": i["tensor"]["dtype"], "stride": i["tensor"]["stride"]}
+                  if i["kind"] == "tensor" else {"value": i["value"]} for i in answer["inputs"]]
+        return {"task_source": task, "candidate_source": candidate, "weight_seed": 11, "arch": 90,
+                "init_inputs": answer["init_inputs"],
+                "reference_parameters": [{"name": p["name"], "shape": p["tensor"]["shape"],
+                                          "dtype": p["tensor"]["dtype"]} for p in answer["parameters"]],
+                "cases": [{"name": "full", "constants": constants or {}, "inputs": inputs, "compile": compile}]}
+
+    def interpret(self, recording, own_area, answer, area, case=0, poison=7, max_programs=4096):
+        """Runs a recorded case on the oracle's inputs; parameters as the verifier would match them."""
+        case = recording["cases"][case]
+        by_name = {p["name"]: p for p in answer["parameters"]}
+        by_hash = {p["init_hash"]: p for p in answer["parameters"]}
+        payload, refs, inputs = bytearray(area), [], []
+        for parameter in case["parameters"]:
+            known = by_name.get(parameter["name"]) if parameter["matched"] else by_hash.get(parameter.get("init_hash"))
+            if known is not None and known["tensor"]["shape"] == parameter["shape"]:
+                refs.append([parameter["name"], known["tensor"]])
+            else:
+                own = parameter["tensor"]
+                payload += bytes(-len(payload) % 16)
+                refs.append([parameter["name"], {**own, "offset": len(payload)}])
+                payload += own_area[own["offset"]:own["offset"] + own["nbytes"]]
+        for item in answer["inputs"]:
+            inputs.append(item["tensor"] if item["kind"] == "tensor" else {"value": item["value"]})
+        return self.interpreter.run("interpret", {
+            "plan": case["plan"], "kernels": recording["kernels"], "parameters": refs, "inputs": inputs,
+            "poison": poison, "max_programs": max_programs}, bytes(payload))
+
+    def judge(self, task, candidate, constants=None, compile=True, deadline_s=60.0):
+        """(outcome, detail): "pass", "wrong_output", a failure's kind, or how the child died."""
+        answer, area = self.oracle(task, constants)
+        if not answer["ok"]:
+            raise AssertionError(f"the task fails: {answer['failure']}")
+        done, recording, own_area = self.recorder.run("record", self.record_args(task, candidate, answer, constants,
+                                                                                compile), deadline_s=deadline_s)
+        if recording is None or not recording["ok"]:
+            return verdict(done, recording)
+        done, result, result_area = self.interpret(recording, own_area, answer, area)
+        if result is None or not result["ok"]:
+            return verdict(done, result)
+        same = close_to(tensors(result["outputs"], result_area), tensors(answer["outputs"], area),
+                        tensors(answer["outputs64"], area))
+        intact = not result["guards_broken"] and (answer["inputs_mutated"] or not any(result["inputs_after"]))
+        return ("pass" if same and intact else "wrong_output"), recording
+
+
+def verdict(done, blob):
+    if blob is None:
+        return done["status"], done
+    return blob["failure"]["kind"], blob["failure"]

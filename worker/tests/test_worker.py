@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+# Drives real zygotes: every case file that is harmless without a jail, then what a Plan must hold, then hostile
+# children.
+#
+# The cases under cheat/ are left to the verifier's own tests, which never run without the sandbox.
+import glob
+import os
+import time
+import unittest
+
+import torch
+from harness import WORKER, Pair, Zygote, parse_blob, tensors
+
+CASES = os.path.join(os.path.dirname(WORKER), "tests", "cases")
+# How the worker alone sees an outcome of the whole verifier.
+SEEN_AS = {"pass": "pass", "wrong_output": "wrong_output", "not_finite": "wrong_output", "timeout": "deadline",
+           "syntax_error": "compile_error"}
+
+HEAD = """
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+"""
+KERNEL = HEAD + """
+@triton.jit
+def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * 2.0, mask=mask)
+"""
+TASK = """
+import torch
+import torch.nn as nn
+
+N = 100
+M = 2 * N
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+def get_inputs():
+    return [torch.randn(M)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def model(forward, init=""):
+    return KERNEL + f"""
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init or "pass"}
+
+    def forward(self, x):
+        {forward}
+"""
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class WithZygotes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pair = Pair()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.pair.close()
+
+    def record(self, candidate, task=TASK, **options):
+        answer, area = self.pair.oracle(task, options.get("constants"))
+        return self.pair.recorder.run("record", self.pair.record_args(task, candidate, answer, **options))
+
+
+class CaseFiles(WithZygotes):
+    def run_kind(self, kind):
+        paths = sorted(glob.glob(os.path.join(CASES, kind, "*.py")))
+        self.assertGreater(len(paths), 9)
+        for path in paths:
+            with self.subTest(os.path.basename(path)):
+                candidate = read(path)
+                head = [line.split(": ", 1)[1] for line in candidate.splitlines()[:3]]
+                expected = head[1].split(" @")[0]
+                deadline = 2.0 if expected == "timeout" else 60.0
+                task = read(os.path.join(os.path.dirname(WORKER), head[0]))
+                outcome, detail = self.pair.judge(task, candidate, deadline_s=deadline)
+                self.assertEqual(outcome, SEEN_AS.get(expected, expected), detail)
+                if "message" in detail:
+                    self.assertNotIn(os.sep + "tmp", detail["message"])
+                    self.assertNotIn("site-packages", detail["message"])
+
+    def test_honest(self):
+        self.run_kind("honest")
+
+    def test_wrong(self):
+        self.run_kind("wrong")
+
+    def test_broken(self):
+        self.run_kind("broken")
+
+
+class Recording(WithZygotes):
+    def plan(self, candidate, **options):
+        done, answer, _ = self.record(candidate, **options)
+        self.assertTrue(answer and answer["ok"], (done, answer))
+        return answer, answer["cases"][0]["plan"]
+
+    def ops(self, candidate, **options):
+        return [step.get("op", "launch") for step in self.plan(candidate, **options)[1]["tape"]]
+
+    def test_library_calls_are_on_the_tape_whole(self):
+        self.assertEqual(self.ops(model("return torch.nn.functional.softmax(x, dim=0)")), ["aten.softmax.int"])
+        self.assertEqual(self.ops(model("return torch.compile(lambda t: t * 2)(x)")), ["aten.mul.Tensor"])
+
+    def test_caught_compile_errors_leave_the_fallback_on_the_tape(self):
+        ops = self.ops(model("""
+        try:
+            kernel[(1,)](x, x, 1, BLOCK=3)
+        except Exception:
+            pass
+        return x * 2"""))
+        self.assertEqual(ops, ["aten.mul.Tensor"])
+
+    def test_a_swallowed_unsupported_still_counts(self):
+        done, answer, _ = self.record(model("""
+        try:
+            big = bool(x.sum() > 0)
+        except BaseException:
+            big = True
+        return x * 2"""))
+        self.assertEqual(answer["failure"]["kind"], "unsupported")
+
+    def test_layout_composites_become_primitives(self):
+        ops = self.ops(model("return x.reshape(10, 20).T.contiguous().flatten().to(torch.float16).cuda().float()"))
+        self.assertEqual(ops, ["aten.view.default", "aten.permute.default", "aten.clone.default", "aten.view.default",
+                               "aten._to_copy.default", "aten._to_copy.default"])
+
+    def test_launch_holds_grid_arguments_and_line(self):
+        candidate = model("y = torch.empty_like(x); "
+                          "kernel[lambda meta: (meta['BLOCK'] // 8, 2)](x, y, 200, BLOCK=64); return y")
+        answer, plan = self.plan(candidate)
+        launch = next(step for step in plan["tape"] if "launch" in step)
+        self.assertEqual(launch["grid"], [8, 2, 1])
+        self.assertEqual([name for name, _ in launch["args"]], ["x_ptr", "y_ptr", "n", "BLOCK"])
+        self.assertEqual(launch["args"][2:], [["n", {"i": 200}], ["BLOCK", {"i": 64}]])
+        self.assertIn("kernel[lambda", candidate.splitlines()[launch["line"] - 1])
+        self.assertEqual(answer["cubins"][launch["cubin"]]["signature"], "*fp32,*fp32,i32,constexpr")
+
+    def test_cubins_are_elf_and_autotune_compiles_all(self):
+        tuned = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200); return y").replace(
+            "@triton.jit", "@triton.autotune([triton.Config({'BLOCK': b}, num_warps=w) for b in (128, 256) "
+                           "for w in (1, 2)], key=['n'])\n@triton.jit")
+        answer, area = self.pair.oracle(TASK)
+        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, tuned, answer))
+        self.assertEqual(len(recording["cubins"]), 4)
+        for cubin in recording["cubins"]:
+            image = tensors(cubin["tensor"], own).numpy().tobytes()
+            self.assertEqual(image[:4], b"\x7fELF")
+        tape = recording["cases"][0]["plan"]["tape"]
+        self.assertEqual(sum("launch" in step for step in tape), 1)
+        self.assertEqual(dict(next(s for s in tape if "launch" in s)["args"])["BLOCK"], {"i": 128})
+
+    def test_without_compilation_there_are_no_cubins(self):
+        answer, plan = self.plan(model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y"),
+                                 compile=False)
+        self.assertEqual(answer["cubins"], [])
+        self.assertIsNone(plan["tape"][-1]["cubin"])
+
+    def test_size_constants_are_rebound_in_candidates_that_copy_them(self):
+        candidate = "N = 100\nBLOCK = 100  # Another 100.\n" + model(
+            "y = torch.empty(2 * N, device=x.device); kernel[(1,)](x, y, 2 * N, BLOCK=16); return y")
+        answer, plan = self.plan(candidate, constants={"N": 3}, compile=False)
+        self.assertEqual(plan["values"][0]["shape"], [6])
+        self.assertEqual(plan["values"][1]["shape"], [6])
+        outcome, detail = self.pair.judge(TASK, candidate, constants={"N": 3})
+        self.assertEqual(outcome, "pass", detail)
+
+    def test_tensors_made_from_numbers_become_parameters_with_bytes(self):
+        answer, plan = self.plan(model("return x * torch.tensor([1.5, 2.5], device='cuda')[0]"))
+        self.assertEqual([name for name, _ in plan["parameters"]], ["constant.0"])
+        self.assertEqual(answer["cases"][0]["parameters"][0]["shape"], [2])
+
+    def test_module_attributes_that_are_no_parameters_make_init_real(self):
+        candidate = model("y = torch.empty_like(x); kernel[(2,)](x + self.shift, y, 200, BLOCK=128); return y",
+                          "self.shift = torch.zeros(200)")
+        answer, plan = self.plan(candidate)
+        self.assertIn("tensor", answer["cases"][0]["parameters"][0])
+        self.assertEqual(self.pair.judge(TASK, candidate)[0], "pass")
+
+    def test_a_raw_pointer_names_its_tensor(self):
+        candidate = model("y = torch.empty_like(x); kernel[(2,)](x.data_ptr(), y, 200, BLOCK=128); return y").replace(
+            "tl.load(x_ptr +", "tl.load(x_ptr.to(tl.pointer_type(tl.float32)) +")
+        answer, plan = self.plan(candidate)
+        self.assertEqual(plan["tape"][-1]["args"][0][1], {"t": plan["inputs"][0]})
+        self.assertIn("i64", answer["cubins"][0]["signature"])
+        outcome, detail = self.pair.judge(TASK, candidate)
+        self.assertEqual(outcome, "pass", detail)
+
+    def test_two_cases_share_kernels(self):
+        candidate = "N = 100\n" + model("y = torch.empty_like(x); kernel[(2,)](x, y, 2 * N, BLOCK=128); return y")
+        answer, _ = self.pair.oracle(TASK)
+        args = self.pair.record_args(TASK, candidate, answer)
+        args["cases"].append({"name": "tiny", "constants": {"N": 4}, "compile": False,
+                              "inputs": [{"shape": [8], "dtype": "float32", "stride": [1]}]})
+        _, recording, _ = self.pair.recorder.run("record", args)
+        self.assertEqual([case["name"] for case in recording["cases"]], ["full", "tiny"])
+        self.assertEqual(len(recording["kernels"]), 1)
+        self.assertEqual(len(recording["cubins"]), 1)
+
+
+class Oracle(WithZygotes):
+    TASK = """
+import torch
+import torch.nn as nn
+
+N = 4
+
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(n)
+        self.linear = nn.Linear(n, n)
+
+    def forward(self, x, k):
+        x.add_(1)
+        return {"y": self.linear(self.norm(x)).float(), "k": k, "both": (x, x.argmax())}
+
+def get_inputs():
+    return [torch.randn(3, N), 7]
+
+def get_init_inputs():
+    return [N]
+"""
+
+    def test_answer(self):
+        answer, area = self.pair.oracle(self.TASK)
+        self.assertTrue(answer["ok"], answer)
+        parameters = {p["name"]: tensors(p["tensor"], area) for p in answer["parameters"]}
+        self.assertFalse(torch.equal(parameters["norm.weight"], torch.ones(4)))
+        self.assertTrue(bool((parameters["norm.running_var"] > 0).all()))
+        self.assertEqual(int(parameters["norm.num_batches_tracked"]), 0)
+        self.assertEqual(answer["inputs_mutated"], [0])
+        self.assertEqual(answer["inputs"][1], {"kind": "value", "value": 7})
+        self.assertEqual(answer["constants"], {"N": 4})
+        truth, out = tensors(answer["outputs64"], area), tensors(answer["outputs"], area)
+        self.assertEqual(truth["y"].dtype, torch.float64)
+        self.assertEqual(truth["both"][1].dtype, torch.int64)
+        self.assertLess(float((truth["y"] - out["y"]).abs().max()), 1e-5)
+        self.assertGreater(float((truth["y"] - out["y"]).abs().max()), 0)
+        again, area_again = self.pair.oracle(self.TASK)
+        self.assertEqual(area, area_again)
+        self.assertNotEqual(area, self.pair.oracle(self.TASK, weight_seed=12)[1])
+
+    def test_a_task_that_fails_says_where(self):
+        answer, _ = self.pair.oracle(TASK.replace("x * 2", "x * y"))
+        self.assertEqual((answer["failure"]["kind"], answer["failure"]["phase"]), ("runtime_error", "forward"))
+        self.assertIn("task.py:10", answer["failure"]["message"])
+
+
+class Interpreting(WithZygotes):
+    def test_too_many_programs_need_a_gpu(self):
+        candidate = model("y = torch.empty_like(x); kernel[(200,)](x, y, 200, BLOCK=1); return y")
+        answer, area = self.pair.oracle(TASK)
+        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        _, result, _ = self.pair.interpret(recording, own, answer, area, max_programs=100)
+        self.assertEqual(result["failure"]["kind"], "unsupported")
+        self.assertIn("GPU", result["failure"]["message"])
+
+    def test_broken_guards_are_named(self):
+        candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 205, BLOCK=128); return y")
+        answer, area = self.pair.oracle(TASK)
+        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        _, result, _ = self.pair.interpret(recording, own, answer, area)
+        plan = recording["cases"][0]["plan"]
+        storage = next(v["storage"] for v in plan["values"] if v["id"] == plan["outputs"]["id"])
+        self.assertEqual(result["guards_broken"], [storage])
+
+
+class Hostile(WithZygotes):
+    def setUp(self):
+        self.answer, _ = self.pair.oracle(TASK)
+
+    def send(self, source, **limits):
+        started = time.monotonic()
+        zygote = self.pair.recorder
+        zygote.submit("record", self.pair.record_args(TASK, source, self.answer), **limits)
+        done, payload = zygote.receive()
+        done["waited"] = time.monotonic() - started
+        return done, payload
+
+    def tearDown(self):  # Whatever happened: the zygote works on.
+        good = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
+        self.assertTrue(self.record(good, compile=False)[1]["ok"])
+
+    def test_infinite_loop(self):
+        done, payload = self.send("while True: pass", deadline_s=1.0)
+        self.assertEqual((done["status"], payload), ("deadline", b""))
+        self.assertLess(done["waited"], 5)
+
+    def test_exit(self):
+        done, payload = self.send("import os; os._exit(0)")
+        self.assertEqual((done["status"], done["code"], payload), ("exited", 0, b""))
+        done, _ = self.send("import sys; sys.exit(3)")
+        self.assertEqual((done["status"], done["code"]), ("exited", 0))  # A SystemExit is reported, not obeyed.
+        done, _ = self.send("import os; os.abort()")
+        self.assertEqual(done["status"], "signaled")  # The first process of a PID namespace cannot abort: it crashes.
+
+    def test_floods(self):
+        done, payload = self.send("while True: print('x' * 1000)", deadline_s=1.0)
+        self.assertEqual((done["status"], payload), ("deadline", b""))
+        done, _ = self.send("import os\nwhile True: os.write(2, b'spam ' * 1000)")
+        self.assertEqual(done["status"], "overflow")
+        self.assertLessEqual(len(done["stderr"]), 8192)
+
+    WRITE = """
+import os
+for fd in range(3, 64):
+    try:
+        os.write(fd, b"\\xff\\x00 garbage " * {times})
+    except OSError:
+        pass
+{rest}
+"""
+
+    def test_garbage_on_the_result_pipe(self):
+        done, payload = self.send(self.WRITE.format(times=10, rest="os._exit(0)"))
+        self.assertEqual(done["status"], "exited")
+        self.assertTrue(payload.startswith(b"\xff"))
+        self.assertEqual(parse_blob(payload), (None, b""))
+
+    def test_huge_result(self):
+        done, payload = self.send(self.WRITE.format(times=20 << 20, rest=""), max_result_bytes=1 << 20)
+        self.assertEqual((done["status"], len(payload)), ("overflow", 1 << 20))
+
+    def test_memory(self):
+        done, payload = self.send("hoard = [bytearray(1 << 28) for _ in range(64)]", memory_bytes=1 << 30)
+        self.assertEqual(parse_blob(payload)[0]["failure"]["kind"], "out_of_memory")
+
+    def test_children_of_a_child_die(self):
+        def alive():
+            count = 0
+            for path in glob.glob("/proc/[0-9]*/cmdline"):
+                try:
+                    with open(path, "rb") as file:
+                        count += file.read() == command_line
+                except OSError:
+                    pass
+            return count
+
+        with open(f"/proc/{self.pair.recorder.process.pid}/cmdline", "rb") as file:
+            command_line = file.read()  # Forks keep it.
+        done, _ = self.send("""
+import os, time
+for _ in range(5):
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(100)
+        os._exit(0)
+os._exit(5)
+""")
+        self.assertEqual((done["status"], done["code"]), ("exited", 5))
+        self.assertLess(done["waited"], 5)
+        deadline = time.monotonic() + 5
+        while alive() > 1 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(alive(), 1)
+
+    @unittest.skipUnless(os.environ.get("TRITONRL_SANDBOX_LIBRARY"), "needs the sandbox")
+    def test_fork_bomb(self):
+        done, _ = self.send("import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
+                            deadline_s=1.0)
+        self.assertEqual(done["status"], "deadline")
+        self.assertLess(done["waited"], 8)
+
+    def test_jobs_overlap_and_can_be_killed(self):
+        zygote = self.pair.recorder
+        started = time.monotonic()
+        args = self.pair.record_args(TASK, "import time; time.sleep(1)", self.answer)
+        ids = {zygote.submit("record", args) for _ in range(3)}
+        victim = zygote.submit("record", self.pair.record_args(TASK, "import time; time.sleep(60)", self.answer))
+        zygote.send({"type": "kill", "id": victim})
+        done = [zygote.receive()[0] for _ in range(4)]
+        self.assertLess(time.monotonic() - started, 2.9)
+        self.assertEqual({d["id"]: d["status"] for d in done if d["id"] == victim}, {victim: "killed"})
+        self.assertEqual({d["id"] for d in done}, ids | {victim})
+
+
+class Life(unittest.TestCase):
+    def test_zygote_ends_with_its_socket_and_takes_its_jobs_along(self):
+        zygote = Zygote("interpret")
+        zygote.submit("oracle", {"source": "while True: pass", "weight_seed": 0, "input_seed": 0}, deadline_s=60)
+        time.sleep(0.3)
+        zygote.close()
+        self.assertEqual(zygote.process.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# Bytes on the wire: frames between verifier and zygote, blobs from a child (PROTOCOL.md describes both).
+import hashlib
+import json
+import struct
+
+import torch
+
+FRAME = struct.Struct("<IQ")
+MAX_HEADER = 1 << 20
+MAX_PAYLOAD = 1 << 30
+
+DTYPES = {name: getattr(torch, name) for name in (
+    "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool")}
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def dtype_name(dtype):
+    """torch's short name; LookupError for dtypes the protocol does not carry."""
+    if dtype not in DTYPE_NAMES:
+        raise LookupError(f"tensors of dtype {str(dtype).removeprefix('torch.')} are not supported")
+    return DTYPE_NAMES[dtype]
+
+
+def pack_frame(header, payload=b""):
+    text = json.dumps(header).encode()
+    return FRAME.pack(len(text), len(payload)) + text + payload
+
+
+def tensor_bytes(tensor):
+    """Contiguous row-major bytes of a CPU tensor, as a numpy array of bytes (no copy where there is none to make)."""
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+
+
+def content_hash(tensor):
+    """Hash of dtype, shape and bytes: equal for parameters that were initialised alike."""
+    text = f"{dtype_name(tensor.dtype)}{list(tensor.shape)}".encode()
+    return hashlib.sha256(text + tensor_bytes(tensor).tobytes()).hexdigest()[:32]
+
+
+class BlobWriter:
+    """Collects tensors, then makes `u32 header length | header | tensors`."""
+
+    def __init__(self):
+        self._parts = []
+        self._size = 0
+
+    def add(self, tensor, with_stride=False):
+        data = tensor_bytes(tensor)
+        pad = -self._size % 16
+        if pad:
+            self._parts.append(bytes(pad))
+            self._size += pad
+        ref = {"shape": list(tensor.shape), "dtype": dtype_name(tensor.dtype), "offset": self._size,
+               "nbytes": data.nbytes}
+        if with_stride:
+            ref["stride"] = list(tensor.stride())
+        self._parts.append(data)
+        self._size += data.nbytes
+        return ref
+
+    def add_bytes(self, data):
+        return self.add(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+
+    def finish(self, header):
+        text = json.dumps(header, allow_nan=False).encode()
+        return b"".join([struct.pack("<I", len(text)), text, *(memoryview(part) for part in self._parts)])
+
+
+def read_tensor(ref, area):
+    """A fresh CPU tensor from a reference into `area`."""
+    shape, dtype = [int(n) for n in ref["shape"]], DTYPES[ref["dtype"]]
+    data = bytearray(memoryview(area)[ref["offset"]:ref["offset"] + ref["nbytes"]])
+    if len(data) != ref["nbytes"]:
+        raise ValueError("a tensor reference points outside of the payload")
+    if not data:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(data, dtype=dtype).reshape(shape)

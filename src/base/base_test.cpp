@@ -43,7 +43,8 @@ TEST(Rng, StreamsAreIndependentOfWhatWasDrawn) {
   EXPECT_NE(a.at("x").next_u64(), a.at("y").next_u64());
   Rng moved(9);
   moved.next_u64();
-  EXPECT_EQ(Rng::restore(moved.key(), moved.counter()).next_u64(), moved.next_u64());
+  Rng restored = Rng::restore(moved.key(), moved.counter());
+  EXPECT_EQ(restored.next_u64(), moved.next_u64());
 }
 
 TEST(Rng, MomentsAreRight) {

@@ -41,7 +41,7 @@ TEST(ChatTemplate, MatchesTransformers) {
     std::vector<Message> messages;
     for (const Json& message : row["messages"]) messages.push_back({message["role"], message["content"]});
     bool generate = row["generate"];
-    EXPECT_EQ(family.chat.render(messages, generate), row["text"]) << "line " << line;
+    EXPECT_EQ(family.chat.render(messages, generate), row["text"].get<std::string>()) << "line " << line;
     auto theirs = row["ids"].get<std::vector<int32_t>>();
     EXPECT_EQ(family.tokenizer.encode(row["text"].get<std::string>()), theirs) << "line " << line;
     std::vector<int32_t> ours = family.chat.encode(family.tokenizer, messages, generate);
@@ -53,7 +53,7 @@ TEST(ChatTemplate, MatchesTransformers) {
       EXPECT_EQ(std::ranges::count_if(ours, [&](int32_t id) { return family.tokenizer.is_special(id); }),
                 static_cast<ptrdiff_t>(2 * blocks + (generate ? 1 : 0)))
           << "line " << line;
-      EXPECT_EQ(family.tokenizer.decode(ours), row["text"]) << "line " << line;
+      EXPECT_EQ(family.tokenizer.decode(ours), row["text"].get<std::string>()) << "line " << line;
     }
     ++rows;
   });

@@ -195,6 +195,22 @@ at::Tensor swiglu_backward(const at::Tensor& dh, const at::Tensor& gate_up) {
   return out;
 }
 
+at::Tensor seeded_dropout(const at::Tensor& x, double p, uint64_t seed) {
+  auto keep = static_cast<float>(1 - p);
+  if (!x.is_cpu()) {
+    auto generator = at::globalContext().defaultGenerator(x.device()).clone();
+    generator.set_current_seed(seed);
+    return x * at::empty(x.sizes(), x.options()).bernoulli_(keep, generator).div_(keep);
+  }
+  auto out = at::empty_like(x);
+  if (is_half(x)) {
+    kernels().dropout_half(h(x), x.numel(), seed, keep, h(out));
+  } else {
+    kernels().dropout_float(f(x), x.numel(), seed, keep, f(out));
+  }
+  return out;
+}
+
 at::Tensor cross_entropy_(at::Tensor& logits, const at::Tensor& target, const at::Tensor& weight) {
   int64_t t = logits.size(0), v = logits.size(1);
   if (!logits.is_cpu()) {

@@ -66,6 +66,9 @@ at::Tensor attend_cache(const at::Tensor& qkv, const at::Tensor& k_cache, const 
 void store_cache(const at::Tensor& qkv, at::Tensor& k_cache, at::Tensor& v_cache, const at::Tensor& slot_T,
                  const at::Tensor& position_T, int64_t heads, int64_t kv_heads, int64_t head_dim);
 
+// Inverted dropout, decided by `seed` alone: the same call on a gradient is its backward.
+at::Tensor seeded_dropout(const at::Tensor& x, double p, uint64_t seed);
+
 // log softmax(logits)[target] per row; with weights, logits become the gradient of -sum_t weight[t] log_prob[t].
 at::Tensor cross_entropy_(at::Tensor& logits_TV, const at::Tensor& target_T, const at::Tensor& weight_T);
 

@@ -129,14 +129,14 @@ TEST(Tokenizer, DecodesLikeTokenizers) {
   for_each_json_line(kGolden / "decode.jsonl", [&](int64_t line, const Json& row) {
     const Tokenizer& tokenizer = tokenizers.at(row["family"]);
     auto ids = row["ids"].get<std::vector<int32_t>>();
-    EXPECT_EQ(tokenizer.decode(ids), row["all"]) << "line " << line;
-    EXPECT_EQ(tokenizer.decode(ids, true), row["skip"]) << "line " << line;
+    EXPECT_EQ(tokenizer.decode(ids), row["all"].get<std::string>()) << "line " << line;
+    EXPECT_EQ(tokenizer.decode(ids, true), row["skip"].get<std::string>()) << "line " << line;
     for (bool skip : {false, true}) {
       StreamDecoder stream(tokenizer, skip);
       std::string pieces;
       for (int32_t id : ids) pieces += stream.push(id);
       pieces += stream.finish();
-      EXPECT_EQ(pieces, row[skip ? "skip" : "all"]) << "streamed, line " << line;
+      EXPECT_EQ(pieces, row[skip ? "skip" : "all"].get<std::string>()) << "streamed, line " << line;
     }
     ++rows;
   });

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/train_graph.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <algorithm>
 
 #include "base/check.h"
@@ -18,7 +16,7 @@ struct LoraSaved {
   at::Tensor a_cat;              // [sum of ranks, K]
   std::vector<at::Tensor> b;     // [N, r] each.
   at::Tensor input;              // Dropped-out input; undefined = the layer input itself.
-  at::Tensor mask;               // Scaled dropout mask; undefined = none.
+  uint64_t dropout_seed = 0;     // Of that dropout.
   at::Tensor low;                // input a_cat^T, [T, sum of ranks].
 };
 
@@ -89,8 +87,8 @@ class Graph {
     at::Tensor input = x;
     double p = adapter_->config.dropout;
     if (keep_ && p > 0) {
-      s.mask = dropout_mask(x, p, site);
-      input = s.input = x * s.mask;
+      s.dropout_seed = dropout_.at(site).next_u64();
+      input = s.input = seeded_dropout(x, p, s.dropout_seed);
     }
     s.low = at::linear(input, s.a_cat);
     int64_t rank = adapter_->config.rank;
@@ -101,19 +99,6 @@ class Graph {
       part.add_(at::linear(low, s.b[i]), adapter_->scale());
     }
     if (!keep_) s = {};
-  }
-
-  at::Tensor dropout_mask(const at::Tensor& x, double p, uint64_t site) {
-    uint64_t seed = dropout_.at(site).next_u64();
-    auto mask = at::empty(x.sizes(), x.options());
-    if (x.is_cpu()) {
-      mask.bernoulli_(1 - p, at::detail::createCPUGenerator(seed));
-    } else {
-      auto generator = at::globalContext().defaultGenerator(x.device()).clone();
-      generator.set_current_seed(seed);
-      mask.bernoulli_(1 - p, generator);
-    }
-    return mask.div_(1 - p);
   }
 
   // Gradient of y = W x + adapters with respect to x (compute dtype; undefined when not wanted); adds the adapters' own.
@@ -138,11 +123,8 @@ class Graph {
       pairs[i].grad_a.add_(da.slice(0, from, from + rank));
     }
     if (want_dx) {
-      if (s.mask.defined()) {
-        dx.addcmul_(at::mm(dlow, s.a_cat), s.mask);
-      } else {
-        dx.add_(at::mm(dlow, s.a_cat));
-      }
+      auto through = at::mm(dlow, s.a_cat);
+      dx.add_(s.input.defined() ? seeded_dropout(through, adapter_->config.dropout, s.dropout_seed) : through);
     }
     return dx;
   }

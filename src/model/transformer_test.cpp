@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -160,6 +161,19 @@ TEST(Lora, FreshAdapterChangesNothingAndDropoutChangesGradients) {
   };
   EXPECT_TRUE(at::equal(gradient(1), gradient(1)));
   EXPECT_FALSE(at::equal(gradient(1), gradient(2)));
+}
+
+TEST(Dropout, KeepsTheRightShareAndItsBackwardIsTheSameMask) {
+  auto x = at::ones({500, 401});
+  auto y = seeded_dropout(x, 0.3, 12345), again = seeded_dropout(x, 0.3, 12345), other = seeded_dropout(x, 0.3, 12346);
+  double kept = (y > 0).to(at::kDouble).mean().item<double>();
+  EXPECT_NEAR(kept, 0.7, 4 * std::sqrt(0.21 / 200500));
+  EXPECT_TRUE(at::equal(y, again));
+  double both = ((y > 0).logical_and(other > 0)).to(at::kDouble).mean().item<double>();
+  EXPECT_NEAR(both, 0.49, 0.006);  // Neighbouring seeds are independent.
+  EXPECT_NEAR(y.max().item<double>(), 1 / 0.7, 1e-4);
+  auto rows = (y > 0).to(at::kDouble).mean(1);  // No row or column is favoured.
+  EXPECT_LT((rows - 0.7).abs().max().item<double>(), 0.12);
 }
 
 TEST(SmolLm2, LogitsEqualTransformers) {

@@ -76,6 +76,11 @@ struct Kernels {
   void (*cross_entropy_float)(float* logits, int64_t t, int64_t v, const int32_t* target, const float* weight,
                               float* log_prob);
 
+  // y = x * mask / keep, element i being kept with probability keep (to 1 in 65,536), by a hash of (seed, i): calling it
+  // again on a gradient with the same seed is dropout's backward. x may be y.
+  void (*dropout_half)(const half* x, int64_t n, uint64_t seed, float keep, half* y);
+  void (*dropout_float)(const float* x, int64_t n, uint64_t seed, float keep, float* y);
+
   // Of one row: maximum of x * scale, and sum of exp(x * scale - maximum).
   void (*softmax_stats)(const float* x, int64_t v, float scale, float* maximum, float* sum);
 };

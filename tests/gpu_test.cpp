@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder on a GPU against the same goldens as on the CPU. Skips with a message where there is no GPU.
+#include <gtest/gtest.h>
+
+#include "model/device.h"
+#include "model/tensor_io.h"
+#include "model/train_graph.h"
+#include "policy/generate.h"
+
+namespace tritonrl {
+namespace {
+
+class Gpu : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!has_cuda_driver()) GTEST_SKIP() << "no NVIDIA driver on this machine";
+    folder_ = std::string(TRITONRL_SOURCE_DIR "/tests/golden/model/") + GetParam();
+    weights_ = load(open_device("cuda"));
+    tokens_ = ints(golden("expected", "tokens"));
+  }
+  std::shared_ptr<const Weights> load(at::Device device) {
+    LoadOptions options;
+    options.dtype = at::kFloat;
+    options.device = device;
+    return load_weights(folder_, options);
+  }
+  at::Tensor golden(const std::string& file, const std::string& name) {
+    auto tensors = SafetensorsFile::open(folder_ + "/" + file + ".safetensors");
+    return to_tensor(*tensors.find(name));
+  }
+  static std::vector<int32_t> ints(const at::Tensor& t) { return {t.data_ptr<int32_t>(), t.data_ptr<int32_t>() + t.numel()}; }
+
+  std::string folder_;
+  std::shared_ptr<const Weights> weights_;
+  std::vector<int32_t> tokens_;
+};
+INSTANTIATE_TEST_SUITE_P(All, Gpu, testing::Values("llama_tiny", "qwen2_tiny"));
+
+TEST_P(Gpu, LogitsEqualTransformers) {
+  auto difference = forward_logits(*weights_, nullptr, tokens_).cpu() - golden("expected", "logits");
+  EXPECT_LT(difference.abs().max().item<double>(), 1e-3);
+}
+
+TEST_P(Gpu, GradientsEqualAutograd) {
+  auto adapter = LoraAdapter::load(folder_ + "/adapter", *weights_);
+  std::vector<float> loss(tokens_.size(), 0);
+  for (size_t t = loss.size() / 2; t < loss.size(); ++t) loss[t] = 1.0f / static_cast<float>(loss.size() / 2);
+  PackedBatch batch;
+  batch.append(tokens_, loss);
+  adapter.zero_gradients();
+  EXPECT_NEAR(forward_backward(*weights_, adapter, batch, Rng(1)).loss, golden("lora_expected", "loss").item<double>(), 1e-3);
+  auto gradients = adapter.gradients();
+  size_t index = 0;
+  adapter.for_each_parameter([&](const std::string& name, at::Tensor&) {
+    auto want = golden("lora_expected", "grad." + name);
+    double scale = want.abs().max().item<double>();
+    EXPECT_LT((gradients[index++].cpu() - want).abs().max().item<double>(), 1e-3 + 1e-3 * scale) << name;
+  });
+}
+
+TEST_P(Gpu, GreedyGenerationEqualsTheCpus) {
+  std::vector<GenerateRequest> requests = {{{5, 6, 7, 8}, 1, Rng(1)}, {{100, 3}, 1, Rng(2)}};
+  SamplingConfig greedy;
+  greedy.temperature = 0;
+  greedy.max_new_tokens = 10;
+  auto run = [&](std::shared_ptr<const Weights> weights) {
+    Decoder decoder(weights, 4, 32);
+    auto out = generate(decoder, requests, greedy, {});
+    return std::pair(out[0][0].tokens, out[1][0].tokens);
+  };
+  EXPECT_EQ(run(weights_), run(load(at::kCPU)));
+}
+
+}  // namespace
+}  // namespace tritonrl

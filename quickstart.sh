@@ -25,5 +25,5 @@ Try next:
   build/release/tritonrl doctor                                     what this machine can do
   build/release/tritonrl train --explain                            every config key with its meaning
   build/release/tritonrl train configs/quickstart.yaml --set run.name=more --set rl.steps=3
-  build/release/tritonrl verify tests/cases/honest/relu.py --task tests/cases/tasks/relu.py
+  build/release/tritonrl verify tests/cases/honest/softmax_row.py --task tests/cases/tasks/softmax.py
 TEXT

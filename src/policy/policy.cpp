@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/policy.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -90,8 +92,12 @@ std::vector<Group> Policy::roll_out(std::span<const Task> tasks, int64_t samples
   if (longest >= capacity) throw usage_error("a prompt does not fit into the model's context", config_.model);
   if (!merged_) merged_ = adapter_ ? merge(*weights_, *adapter_) : weights_;
   int64_t wanted = static_cast<int64_t>(tasks.size()) * samples + 1;
-  Decoder decoder(merged_, std::clamp<int64_t>(wanted, 2, config_.slots), capacity);
-  auto answers = generate(decoder, requests, sampling, stop_, progress);
+  std::vector<std::vector<Generated>> answers;
+  {
+    Decoder decoder(merged_, std::clamp<int64_t>(wanted, 2, config_.slots), capacity);
+    answers = generate(decoder, requests, sampling, stop_, progress);
+  }
+  ::malloc_trim(0);  // The cache was most of the heap; training needs the room for activations.
   for (size_t g = 0; g < groups.size(); ++g) {
     for (auto& answer : answers[g]) {
       Rollout rollout{std::move(answer.tokens), std::move(answer.log_probs), answer.finished, ""};

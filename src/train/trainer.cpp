@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -92,6 +94,7 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
       break;
     }
   }
+  ::malloc_trim(0);
   summary.seconds = now_s() - start;
   return summary;
 }

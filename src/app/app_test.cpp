@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "app/assemble.h"
+#include "app/pipeline.h"
+
+namespace tritonrl {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kConfigs = TRITONRL_SOURCE_DIR "/configs/";
+
+std::string error(const std::vector<std::string>& sets) {
+  try {
+    load_config<Config>({kConfigs + "quickstart.yaml"}, sets);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.exit_code(), 2);
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(AppConfig, ShippedFilesLoadAndPrintToTheSame) {
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
+    if (entry.path().extension() != ".yaml") continue;
+    Config config = load_config<Config>({entry.path().string()}, {});
+    std::string copy = testing::TempDir() + "/resolved.yaml";
+    write_file(copy, to_yaml(config));
+    EXPECT_EQ(to_yaml(load_config<Config>({copy}, {})), to_yaml(config)) << entry.path();
+  }
+}
+
+TEST(AppConfig, TyposAndContradictionsAreRefused) {
+  EXPECT_THAT(error({"sft.optimiser.lr=1"}), HasSubstr("did you mean 'sft.optimizer'?"));
+  EXPECT_THAT(error({"rl.samples=2"}), HasSubstr("best_of_n.keep = 3 exceeds samples = 2"));
+  EXPECT_THAT(error({"sft.enabled=false", "rl.steps=0"}), HasSubstr("nothing to do"));
+  EXPECT_THAT(error({"reward.shape=stagd"}), HasSubstr("did you mean 'staged'?"));
+  EXPECT_THAT(error({"run.name=a/b"}), HasSubstr("one plain folder name"));
+  EXPECT_THAT(error({"lora.targets=[q_pro]"}), HasSubstr("did you mean 'q_proj'?"));
+  EXPECT_THAT(error({"eval.sampling.top_p=0"}), HasSubstr("top_p must lie in (0, 1]"));
+}
+
+TEST(AppConfig, EveryFieldHasHelpOrIsASection) {
+  for (const std::string& line : split(to_yaml(Config{}, true), '\n')) {
+    bool section = !line.empty() && trim(line).back() == ':';
+    EXPECT_TRUE(line.empty() || section || line.find(" # ") != std::string::npos) << line;
+  }
+}
+
+TEST(Assemble, UnknownChoicesAreErrors) {
+  SamplerConfig sampler;
+  sampler.type = "oracle";
+  EXPECT_THROW(make_task_sampler(sampler, {}), Error);
+  RlConfig rl;
+  rl.credit = "magic";
+  EXPECT_THROW(make_credit(rl), Error);
+  EXPECT_THROW(find_data_file("prompts/no_such.txt"), Error);
+  EXPECT_TRUE(std::filesystem::exists(find_data_file("prompts/triton.txt")));
+}
+
+TEST(Environment, NamesWhatRan) {
+  Json env = environment();
+  EXPECT_THAT(env["program"].get<std::string>(), HasSubstr("tritonrl"));
+  EXPECT_GT(env["cores"].get<int>(), 0);
+  EXPECT_FALSE(env["torch"].get<std::string>().empty());
+}
+
+}  // namespace
+}  // namespace tritonrl

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs everything tritonrl needs, pinned: Debian packages, a Python environment, the Python grammar, the small model.
 #
-#   tools/setup.sh [--dev] [--no-model]
+#   tools/setup.sh [--dev]
 #
 # What is already there is left alone, so a second run takes about a second. Big downloads live in a cache shared
 # by all clones (TRITONRL_CACHE, default ~/.cache/tritonrl) in folders named by the hash of their pins; the project

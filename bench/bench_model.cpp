@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens per second of LoRA training steps and of generation, as JSON lines: bench_model FOLDER [sft|gen1|gen16|gen64 ...].
-// bench/compare_transformers.sh runs it beside transformers + PEFT on the same weights, sizes and machine.
+// Tokens per second of LoRA training steps and of generation, as JSON lines: bench_model FOLDER [sft|gen1|gen16|gen64
+// ...]. bench/compare_transformers.sh runs it beside transformers + PEFT on the same weights, sizes and machine.
 #include <cstdio>
 #include <cstring>
 
@@ -54,7 +54,8 @@ void bench_sft(const Weights& weights) {
 void bench_generate(std::shared_ptr<const Weights> weights, int batch, const char* what) {
   Decoder decoder(weights, batch + 1, kPrompt + kNew + 1);
   std::vector<GenerateRequest> requests;
-  for (int r = 0; r < batch; ++r) requests.push_back({random_tokens(kPrompt, Rng(static_cast<uint64_t>(r))), 1, Rng(7)});
+  for (int r = 0; r < batch; ++r)
+    requests.push_back({random_tokens(kPrompt, Rng(static_cast<uint64_t>(r))), 1, Rng(7)});
   SamplingConfig sampling;
   sampling.max_new_tokens = kNew;
   double start = now_s();

@@ -28,7 +28,9 @@ class Gpu : public testing::TestWithParam<const char*> {
     auto tensors = SafetensorsFile::open(folder_ + "/" + file + ".safetensors");
     return to_tensor(*tensors.find(name));
   }
-  static std::vector<int32_t> ints(const at::Tensor& t) { return {t.data_ptr<int32_t>(), t.data_ptr<int32_t>() + t.numel()}; }
+  static std::vector<int32_t> ints(const at::Tensor& t) {
+    return {t.data_ptr<int32_t>(), t.data_ptr<int32_t>() + t.numel()};
+  }
 
   std::string folder_;
   std::shared_ptr<const Weights> weights_;
@@ -48,7 +50,8 @@ TEST_P(Gpu, GradientsEqualAutograd) {
   PackedBatch batch;
   batch.append(tokens_, loss);
   adapter.zero_gradients();
-  EXPECT_NEAR(forward_backward(*weights_, adapter, batch, Rng(1)).loss, golden("lora_expected", "loss").item<double>(), 1e-3);
+  EXPECT_NEAR(forward_backward(*weights_, adapter, batch, Rng(1)).loss, golden("lora_expected", "loss").item<double>(),
+              1e-3);
   auto gradients = adapter.gradients();
   size_t index = 0;
   adapter.for_each_parameter([&](const std::string& name, at::Tensor&) {

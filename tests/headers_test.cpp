@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every header can be included first: a source x.cpp begins with its own x.h (headers without one are compiled alone, see
-// tests/CMakeLists.txt). And every file says under which licence it is and what it is for.
+// Every header can be included first: a source x.cpp begins with its own x.h (headers without one are compiled alone,
+// see tests/CMakeLists.txt). And every file says under which licence it is and what it is for.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -80,7 +80,8 @@ TEST(Layers, TorchStaysInItsRooms) {
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {
-      bool torch = line.rfind("#include <ATen", 0) == 0 || line.rfind("#include <torch", 0) == 0 || line.rfind("#include <c10", 0) == 0;
+      bool torch = line.rfind("#include <ATen", 0) == 0 || line.rfind("#include <torch", 0) == 0 ||
+                   line.rfind("#include <c10", 0) == 0;
       EXPECT_FALSE(torch) << entry.path() << ": " << line;
     }
   }

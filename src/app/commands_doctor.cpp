@@ -57,14 +57,16 @@ class Doctor {
     if (!ok && !advice.empty()) std::cout << "        -> " << advice << "\n";
     failed_ |= !ok;
   }
-  void note(const std::string& name, const std::string& detail) { std::cout << "  --    " << name << ": " << detail << "\n"; }
+  void note(const std::string& name, const std::string& detail) {
+    std::cout << "  --    " << name << ": " << detail << "\n";
+  }
   bool failed() const { return failed_; }
 
  private:
   bool failed_ = false;
 };
 
-void check_sandbox(Doctor& doctor) {
+void check_sandbox(Doctor& doctor, const VerifyConfig&) {
   auto protections = probe_sandbox(find_sandbox_files());
   auto missing = missing_protections(protections);
   std::vector<std::string> active;
@@ -91,7 +93,8 @@ void check_verifier(Doctor& doctor, const VerifyConfig& config) {
     candidate.is_code = true;
     double start = now_s();
     Verdict verdict = verifier->verify({&candidate, 1}).at(0);
-    std::string detail = cat(to_string(verdict.outcome), " at ", to_string(verdict.stopped_at), " in ", human_seconds(now_s() - start));
+    std::string detail =
+        cat(to_string(verdict.outcome), " at ", to_string(verdict.stopped_at), " in ", human_seconds(now_s() - start));
     if (!verdict.reason().empty() && want) detail += ": " + verdict.reason();
     bool ok = want ? verdict.correct() : verdict.outcome == Outcome::kWrongOutput;
     doctor.check(want ? "verifier accepts a right kernel" : "verifier rejects a wrong one", ok, detail);
@@ -114,25 +117,31 @@ void add_doctor(CLI::App& app, Run& run) {
       config.verify.allow_weaker_sandbox |= *weaker;
       Doctor doctor;
       Json env = environment();
-      doctor.note("program", cat(env["program"].get<std::string>(), ", ", env["compiler"].get<std::string>(), ", torch ",
-                                 env["torch"].get<std::string>(), ", triton ", env["triton"].get<std::string>()));
+      doctor.note("program",
+                  cat(env["program"].get<std::string>(), ", ", env["compiler"].get<std::string>(), ", torch ",
+                      env["torch"].get<std::string>(), ", triton ", env["triton"].get<std::string>()));
       doctor.note("processor", cat(env["processor"].get<std::string>(), ", ", env["cores"].dump(), " cores, ",
                                    human_bytes(env["memory_bytes"].get<double>()), ", kernels: ", cpu::kernels().name));
-      doctor.check("python", ::access(TRITONRL_PYTHON, X_OK) == 0, "the environment of tools/setup.sh", "run tools/setup.sh");
+      doctor.check("python", ::access(TRITONRL_PYTHON, X_OK) == 0, "the environment of tools/setup.sh",
+                   "run tools/setup.sh");
       if (has_cuda_driver()) {
         auto device = open_device("auto");
         doctor.check("gpu", device.is_cuda(), env["gpu"].is_string() ? env["gpu"].get<std::string>() : "found");
-        doctor.note("timing", "not measured by this version of the verifier: correctness is decided by the interpreter");
+        doctor.note("timing",
+                    "not measured by this version of the verifier: correctness is decided by the interpreter");
       } else {
-        doctor.note("gpu", "none: training runs on the processor, correctness is decided by Triton's interpreter, time is not measured");
+        doctor.note("gpu",
+                    "none: training runs on the processor, correctness is decided by Triton's interpreter, time is not "
+                    "measured");
       }
       std::error_code code;
       auto space = std::filesystem::space(".", code);
-      doctor.check("disk", !code && space.available > (2ull << 30), human_bytes(static_cast<double>(space.available)) + " free here",
-                   "a run needs about 1 GiB");
+      doctor.check("disk", !code && space.available > (2ull << 30),
+                   human_bytes(static_cast<double>(space.available)) + " free here", "a run needs about 1 GiB");
       bool model = std::filesystem::exists(std::filesystem::path(config.policy.model) / "config.json");
-      doctor.check("model", model, config.policy.model + (model ? "" : " is missing"), "run ./quickstart.sh or `tritonrl model import`");
-      for (auto* check : {+[](Doctor& d, const VerifyConfig&) { check_sandbox(d); }, &check_verifier}) {
+      doctor.check("model", model, config.policy.model + (model ? "" : " is missing"),
+                   "run ./quickstart.sh or `tritonrl model import`");
+      for (auto* check : {&check_sandbox, &check_verifier}) {
         try {
           check(doctor, config.verify);
         } catch (const Error& e) {

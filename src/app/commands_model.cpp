@@ -12,7 +12,8 @@ namespace tritonrl {
 void add_data(CLI::App& app, Run& run) {
   auto* data = app.add_subcommand("data", "make and inspect tasks");
   data->require_subcommand(1);
-  auto* synth = data->add_subcommand("synth", "synthesise tasks with solutions and write the train / rl / heldout splits");
+  auto* synth =
+      data->add_subcommand("synth", "synthesise tasks with solutions and write the train / rl / heldout splits");
   struct Arguments {
     ConfigArguments config;
     std::string out;
@@ -44,7 +45,8 @@ void add_data(CLI::App& app, Run& run) {
       std::vector<std::string> ids;
       for (const Task& task : load_tasks(*file)) {
         if (task.id == *id) {
-          std::cout << "# " << task.id << "  level " << task.level << "  " << task.name << "  " << task.graph_hash << "\n\n"
+          std::cout << "# " << task.id << "  level " << task.level << "  " << task.name << "  " << task.graph_hash
+                    << "\n\n"
                     << task.source << "\n";
           if (!task.solution.empty()) std::cout << "# ---- solution ----\n\n" << task.solution << "\n";
           return 0;
@@ -60,11 +62,11 @@ void add_data(CLI::App& app, Run& run) {
 void add_model(CLI::App& app, Run& run) {
   auto* model = app.add_subcommand("model", "bring models in");
   model->require_subcommand(1);
-  auto* import = model->add_subcommand("import", "turn a SmolLM2 GGUF file into a Hugging Face folder");
+  auto* from_gguf = model->add_subcommand("import", "turn a SmolLM2 GGUF file into a Hugging Face folder");
   auto gguf = std::make_shared<std::string>(), out = std::make_shared<std::string>();
-  import->add_option("gguf", *gguf, "GGUF file")->required();
-  import->add_option("folder", *out, "folder to write")->required();
-  import->callback([=, &run] {
+  from_gguf->add_option("gguf", *gguf, "GGUF file")->required();
+  from_gguf->add_option("folder", *out, "folder to write")->required();
+  from_gguf->callback([=, &run] {
     run = [=] {
       ImportReport report = import_gguf(*gguf, *out);
       std::cout << *out << ": " << report.tensors << " tensors, " << report.parameters << " parameters, vocabulary of "

@@ -14,7 +14,9 @@ namespace tritonrl {
 void ConfigArguments::add_to(CLI::App& command, bool required) {
   auto* option = command.add_option("config", files, "YAML files, the right one wins");
   if (required) option->required();
-  command.add_option("--set", sets, "override one value: --set sft.optimizer.lr=2e-4")->take_all()->allow_extra_args(false);
+  command.add_option("--set", sets, "override one value: --set sft.optimizer.lr=2e-4")
+      ->take_all()
+      ->allow_extra_args(false);
 }
 
 void add_train(CLI::App& app, Run& run, const std::string& command_line) {
@@ -38,7 +40,8 @@ void add_train(CLI::App& app, Run& run, const std::string& command_line) {
         return 0;
       }
       auto folder = run_training(config, {arguments->overwrite, command_line});
-      std::cout << "results:  " << (folder / "results.json").string() << "\nreport:   " << (folder / "report.html").string() << "\n";
+      std::cout << "results:  " << (folder / "results.json").string()
+                << "\nreport:   " << (folder / "report.html").string() << "\n";
       return 0;
     };
   });
@@ -64,7 +67,8 @@ void add_eval(CLI::App& app, Run& run) {
       if (!arguments->adapter.empty()) policy.set_adapter(LoraAdapter::load(arguments->adapter, policy.weights()));
       auto verifier = Verifier::open(config.verify);
       Rng rng = Rng(static_cast<uint64_t>(config.eval.seed)).at("eval");
-      auto records = records_of(roll_out_and_verify(policy, *verifier, tasks, config.eval.samples, config.eval.sampling, rng, "eval"));
+      auto records = records_of(
+          roll_out_and_verify(policy, *verifier, tasks, config.eval.samples, config.eval.sampling, rng, "eval"));
       if (!arguments->out.empty()) save_records(arguments->out, records);
       std::cout << to_json(make_row(arguments->name, records)).dump(2) << "\n";
       return 0;

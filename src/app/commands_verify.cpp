@@ -19,16 +19,19 @@ struct Arguments {
 
 void print(const Verdict& verdict) {
   for (const StageResult& stage : verdict.stages) {
-    std::cout << "  " << to_string(stage.stage) << ": " << to_string(stage.outcome) << " (" << human_seconds(stage.seconds) << ")\n";
+    std::cout << "  " << to_string(stage.stage) << ": " << to_string(stage.outcome) << " ("
+              << human_seconds(stage.seconds) << ")\n";
   }
   if (verdict.correct()) {
     std::cout << "verified correct on path '" << to_string(verdict.path) << "', " << verdict.triton_launches
               << " Triton launches a call; time: "
               << (verdict.speedup ? "speedup " + fixed(*verdict.speedup, 2) : std::string("not measured")) << "\n";
   } else {
-    std::cout << to_string(verdict.outcome) << " at " << to_string(verdict.stopped_at) << "\n" << verdict.reason() << "\n";
+    std::cout << to_string(verdict.outcome) << " at " << to_string(verdict.stopped_at) << "\n"
+              << verdict.reason() << "\n";
   }
-  if (!verdict.sandbox_missing.empty()) std::cout << "weaker sandbox: without " << join(verdict.sandbox_missing, ", ") << "\n";
+  if (!verdict.sandbox_missing.empty())
+    std::cout << "weaker sandbox: without " << join(verdict.sandbox_missing, ", ") << "\n";
 }
 
 int verify_one(const Arguments& a, Verifier& verifier) {
@@ -50,7 +53,8 @@ int verify_one(const Arguments& a, Verifier& verifier) {
 }  // namespace
 
 void add_verify(CLI::App& app, Run& run) {
-  auto* command = app.add_subcommand("verify", "judge candidates: 0 = correct, 1 = not correct, 2 = usage, 3 = environment");
+  auto* command =
+      app.add_subcommand("verify", "judge candidates: 0 = correct, 1 = not correct, 2 = usage, 3 = environment");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("candidate", arguments->candidate, "Python file with ModelNew");
   command->add_option("--task", arguments->task, "Python file with Model, get_inputs, get_init_inputs");
@@ -59,8 +63,10 @@ void add_verify(CLI::App& app, Run& run) {
   command->add_option("--batch", arguments->batch, "jobs, one JSON object a line: {\"id\", \"task\", \"candidate\"}");
   command->add_option("--out", arguments->out, "verdicts of --batch, one JSON object a line");
   command->add_option("--config", arguments->config.files, "YAML files; their verify section counts");
-  command->add_option("--set", arguments->config.sets, "override one value: --set verify.workers=4")->allow_extra_args(false);
-  command->add_flag("--allow-weaker-sandbox", arguments->weaker, "go on where the sandbox is incomplete; verdicts say so");
+  command->add_option("--set", arguments->config.sets, "override one value: --set verify.workers=4")
+      ->allow_extra_args(false);
+  command->add_flag("--allow-weaker-sandbox", arguments->weaker,
+                    "go on where the sandbox is incomplete; verdicts say so");
   command->callback([=, &run] {
     run = [=] {
       const Arguments& a = *arguments;
@@ -79,7 +85,8 @@ void add_verify(CLI::App& app, Run& run) {
         bar->update(done);
       });
       bar.reset();
-      std::cout << result.total << " candidates, " << result.correct << " correct, " << result.skipped << " had verdicts already\n";
+      std::cout << result.total << " candidates, " << result.correct << " correct, " << result.skipped
+                << " had verdicts already\n";
       return 0;
     };
   });

@@ -10,7 +10,8 @@ void RunConfig::validate() const {
 }
 
 void RlConfig::validate() const {
-  if (steps < 0 || tasks_per_step < 1 || samples < 1) throw usage_error("tasks_per_step and samples must be at least 1");
+  if (steps < 0 || tasks_per_step < 1 || samples < 1)
+    throw usage_error("tasks_per_step and samples must be at least 1");
   if (best_of_n.keep > samples) {
     throw usage_error(cat("best_of_n.keep = ", best_of_n.keep, " exceeds samples = ", samples), "",
                       "keep at most as many as are sampled");

@@ -43,7 +43,7 @@ struct SftConfig : TrainConfig {
 struct RlConfig {
   int64_t steps = 1;
   int64_t tasks_per_step = 16;
-  int64_t samples = 10;             // N.
+  int64_t samples = 10;  // N.
   std::string credit = "best_of_n";
   BestOfNConfig best_of_n;
   SamplingConfig sampling;

@@ -51,7 +51,8 @@ Json environment() {
               {"torch", TRITONRL_TORCH_VERSION},
               {"triton", TRITONRL_TRITON_VERSION},
               {"gpu", Json()}};
-  if (has_cuda_driver()) env["gpu"] = first_line("nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader");
+  if (has_cuda_driver())
+    env["gpu"] = first_line("nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader");
   return env;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tritonrl: teaches a code LLM to write Triton GPU kernels.
 //
-// Exit codes: 0 done, 1 ran but a check or target was not met, 2 usage or config, 3 environment, 70 our bug, 130 stopped.
+// Exit codes: 0 done, 1 ran but a check or target was not met, 2 usage or config, 3 environment, 70 our bug, 130
+// stopped.
 #include <cstdio>
 #include <exception>
 
@@ -17,7 +18,8 @@ int main(int argc, char** argv) {
   std::string command_line = "tritonrl";
   for (int i = 1; i < argc; ++i) command_line += cat(" ", argv[i]);
 
-  CLI::App app{"Teaches a code LLM to write Triton GPU kernels, with rewards from really compiling, running and checking them."};
+  CLI::App app{
+      "Teaches a code LLM to write Triton GPU kernels, with rewards from really compiling, running and checking them."};
   app.set_version_flag("--version", "tritonrl " TRITONRL_VERSION);
   app.require_subcommand(1);
   bool verbose = false;

@@ -48,7 +48,8 @@ class Pipeline {
   // ------------------------------------------------------------------------------------------------------------- tasks
 
   void prepare_tasks() {
-    std::map<std::string, std::vector<Task>*> sets = {{"train", &splits_.train}, {"rl", &splits_.rl}, {"heldout", &splits_.heldout}};
+    std::map<std::string, std::vector<Task>*> sets = {
+        {"train", &splits_.train}, {"rl", &splits_.rl}, {"heldout", &splits_.heldout}};
     fs::create_directories(run_ / "tasks");
     auto file = [&](const std::string& name) { return run_ / ("tasks/" + name + ".jsonl"); };
     if (run_.phase_done("data")) {
@@ -56,7 +57,8 @@ class Pipeline {
       return;
     }
     double start = now_s();
-    splits_ = make_splits(synthesise(config_.data.synth, config_.data.synth_level1, config_.data.synth_level2), config_.data.split);
+    splits_ = make_splits(synthesise(config_.data.synth, config_.data.synth_level1, config_.data.synth_level2),
+                          config_.data.split);
     check_disjoint(splits_);
     int64_t before = static_cast<int64_t>(splits_.train.size());
     if (config_.sft.enabled) splits_.train = verified_solutions(splits_.train);
@@ -65,7 +67,8 @@ class Pipeline {
     log_info(cat("tasks: ", kept, " of ", before, " solutions verified for SFT, ", splits_.rl.size(), " for RL, ",
                  splits_.heldout.size(), " held out"));
     if (config_.sft.enabled && kept == 0) {
-      throw environment_error("no solution passed the verifier", "", "run `tritonrl doctor`; verdicts are in " + (run_ / "verdicts.jsonl").string());
+      throw environment_error("no solution passed the verifier", "",
+                              "run `tritonrl doctor`; verdicts are in " + (run_ / "verdicts.jsonl").string());
     }
     run_.mark_done("data", {{"train", kept}, {"train_before_verification", before}, {"seconds", now_s() - start}});
   }
@@ -93,7 +96,8 @@ class Pipeline {
       if (verdicts[i].correct()) {
         kept.push_back(tasks[i]);
       } else {
-        log_warn(cat("solution of ", tasks[i].id, " left out: ", to_string(verdicts[i].outcome), ": ", verdicts[i].reason()));
+        log_warn(cat("solution of ", tasks[i].id, " left out: ", to_string(verdicts[i].outcome), ": ",
+                     verdicts[i].reason()));
       }
     }
     return kept;
@@ -107,8 +111,8 @@ class Pipeline {
     if (!run_.phase_done(phase)) {
       attach_adapter(model);
       Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
-      Verified verified =
-          roll_out_and_verify(policy(), verifier(), splits_.heldout, config_.eval.samples, config_.eval.sampling, rng, phase);
+      Verified verified = roll_out_and_verify(policy(), verifier(), splits_.heldout, config_.eval.samples,
+                                              config_.eval.sampling, rng, phase);
       for (const auto& group : verified.verdicts) {
         for (const Verdict& verdict : group) record(verdict, phase, reward(verdict, config_.reward));
       }
@@ -153,8 +157,8 @@ class Pipeline {
     std::vector<Task> tasks;
     for (const Task* task : sampler.next(config_.rl.tasks_per_step)) tasks.push_back(*task);
     Rng rng = rng_.at("rl").at(static_cast<uint64_t>(step));
-    Verified verified =
-        roll_out_and_verify(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling, rng.at("rollouts"), phase);
+    Verified verified = roll_out_and_verify(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling,
+                                            rng.at("rollouts"), phase);
 
     Rewards rewards;
     Correct correct;
@@ -179,7 +183,9 @@ class Pipeline {
       results.push_back(result);
     }
     sampler.observe(results);
-    save_rollouts(run_ / cat("rollouts/step_", std::string(6 - std::min<size_t>(6, cat(step).size()), '0'), step, ".jsonl"), verified, rewards);
+    save_rollouts(
+        run_ / cat("rollouts/step_", std::string(6 - std::min<size_t>(6, cat(step).size()), '0'), step, ".jsonl"),
+        verified, rewards);
 
     auto examples = make_credit(config_.rl)->assign(verified.groups, rewards, correct);
     TrainSummary summary;
@@ -209,7 +215,8 @@ class Pipeline {
     for (const auto& [outcome, count] : outcomes) line["verify/outcome/" + outcome] = count;
     for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
     run_.steps().write(line);
-    log_info(cat(phase, ": reward ", fixed(mean(scored), 3), ", ", right, " of ", total, " correct, ", examples.size(), " kept"));
+    log_info(cat(phase, ": reward ", fixed(mean(scored), 3), ", ", right, " of ", total, " correct, ", examples.size(),
+                 " kept"));
     run_.mark_done(phase, {{"sampler", sampler.state()}, {"kept", examples.size()}, {"update", to_json(summary)}});
   }
 
@@ -220,8 +227,15 @@ class Pipeline {
       if (!bar) bar.emplace(what, r.steps, "steps");
       double rate = static_cast<double>(r.tokens) / r.seconds;
       bar->update(r.step, cat("loss ", fixed(r.loss, 3), ", ", fixed(rate, 0), " tokens/s"));
-      run_.steps().write({{"phase", phase == "sft" ? phase : phase + "/update"}, {"unit", phase}, {"step", r.step}, {"loss", r.loss}, {"lr", r.lr},
-                          {"grad_norm", r.grad_norm}, {"tokens", r.tokens}, {"tokens_per_s", rate}, {"seconds", r.seconds}});
+      run_.steps().write({{"phase", phase == "sft" ? phase : phase + "/update"},
+                          {"unit", phase},
+                          {"step", r.step},
+                          {"loss", r.loss},
+                          {"lr", r.lr},
+                          {"grad_norm", r.grad_norm},
+                          {"tokens", r.tokens},
+                          {"tokens_per_s", rate},
+                          {"seconds", r.seconds}});
       return true;
     });
     if (interrupted()) throw Interrupted();

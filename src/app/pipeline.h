@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main job: tasks -> SFT -> reinforcement learning -> evaluation -> report, in one run directory.
 //
-// Phases run in order and each is recorded when it is complete, so a run that was stopped goes on behind the last of them.
+// Phases run in order and each is recorded when it is complete, so a run that was stopped goes on behind the last of
+// them.
 //
 //   data        synthesise, split, verify every solution that will be taught
 //   eval/base   held-out tasks, the model as it came
@@ -20,8 +21,8 @@
 namespace tritonrl {
 
 struct TrainOptions {
-  bool overwrite = false;       // Start anew where a run of another config (or an old one) is.
-  std::string command_line;     // For the report.
+  bool overwrite = false;    // Start anew where a run of another config (or an old one) is.
+  std::string command_line;  // For the report.
 };
 
 // Runs what is left to do. Returns the run directory. Throws Error; throws Interrupted when asked to stop.

@@ -96,7 +96,10 @@ TEST(Text, NearestWord) {
 }
 
 TEST(Text, InvalidUtf8IsReplaced) {
-  EXPECT_EQ(valid_utf8("a\xff" "b"), "a\xEF\xBF\xBD" "b");
+  EXPECT_EQ(valid_utf8("a\xff"
+                       "b"),
+            "a\xEF\xBF\xBD"
+            "b");
   EXPECT_EQ(valid_utf8("\xc3\xa9"), "\xc3\xa9");
   EXPECT_EQ(valid_utf8("\xed\xa0\x80").size(), 9u);  // A surrogate is three bad bytes.
 }
@@ -160,7 +163,8 @@ TEST(RunDir, GoesOnBehindTheLastFinishedPhase) {
   EXPECT_TRUE(again.phase_done("sft"));
   EXPECT_EQ(again.phase_data("sft")["loss"], 0.5);
   EXPECT_FALSE(again.phase_done("rl/step_1"));
-  EXPECT_EQ(read_file(folder + "/steps.jsonl"), "{\"phase\":\"sft\",\"step\":1}\n");  // The unfinished phase's line is gone.
+  EXPECT_EQ(read_file(folder + "/steps.jsonl"),
+            "{\"phase\":\"sft\",\"step\":1}\n");  // The unfinished phase's line is gone.
 }
 
 TEST(RunDir, RefusesAnotherConfigAndForeignFolders) {

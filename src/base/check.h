@@ -39,6 +39,6 @@ struct Voidify {
 #ifdef CHECK
 #undef CHECK
 #endif
-#define CHECK(condition)      \
-  (condition) ? (void)0       \
+#define CHECK(condition) \
+  (condition) ? (void)0  \
               : ::tritonrl::internal::Voidify() & ::tritonrl::internal::CheckFailure(__FILE__, __LINE__, #condition)

@@ -88,7 +88,8 @@ void apply_set(ConfigNode& base, const std::string& assignment) {
   *node = value;
 }
 
-void ConfigReader::choice(const char* name, std::string& field, const std::vector<std::string>& allowed, const char* help) {
+void ConfigReader::choice(const char* name, std::string& field, const std::vector<std::string>& allowed,
+                          const char* help) {
   (*this)(name, field, help);
   for (const auto& value : allowed) {
     if (value == field) return;

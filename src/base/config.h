@@ -7,12 +7,12 @@
 //     void validate() const { ... }                          // Optional; throws Error for a bad combination.
 //   };
 //
-// Values come from: defaults < YAML files, left to right < `--set a.b=c`. Unknown keys, wrong types and bad combinations
-// are Errors that name file, line and the nearest valid key.
+// Values come from: defaults < YAML files, left to right < `--set a.b=c`. Unknown keys, wrong types and bad
+// combinations are Errors that name file, line and the nearest valid key.
 //
-// Goals: one declaration a field; errors a typo can be mended from; printing a config gives a file that loads to the same
-// config. Non-goals: aliases, includes, variables, environment look-ups.
-// Rejected: flag libraries (a second declaration a field), protobuf (a build step), reflection macros (unreadable errors).
+// Goals: one declaration a field; errors a typo can be mended from; printing a config gives a file that loads to the
+// same config. Non-goals: aliases, includes, variables, environment look-ups. Rejected: flag libraries (a second
+// declaration a field), protobuf (a build step), reflection macros (unreadable errors).
 #pragma once
 
 #include <concepts>
@@ -58,7 +58,9 @@ struct ConfigReader;
 struct ConfigPrinter;
 
 template <class T>
-concept ConfigStruct = requires(T& t, ConfigReader& v) { t.for_each_field(v); };
+concept ConfigStruct = requires(T& t, ConfigReader& v) {
+  t.for_each_field(v);
+};
 
 // Visitor: fills a struct from a node.
 struct ConfigReader {
@@ -98,7 +100,8 @@ struct ConfigReader {
       try {
         config.validate();
       } catch (const Error& e) {  // Says where the section came from, when it came from somewhere.
-        throw usage_error((path.empty() ? "" : path + ": ") + e.message(), e.where().empty() ? node.where : e.where(), e.hint());
+        throw usage_error((path.empty() ? "" : path + ": ") + e.message(), e.where().empty() ? node.where : e.where(),
+                          e.hint());
       }
     }
   }
@@ -110,8 +113,7 @@ struct ConfigReader {
   }
   static void assign(bool& field, const ConfigNode& n, const std::string& p) { field = internal::parse_bool(n, p); }
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  static void assign(T& field, const ConfigNode& n, const std::string& p) {
+  requires(!std::same_as<T, bool>) static void assign(T& field, const ConfigNode& n, const std::string& p) {
     field = static_cast<T>(internal::parse_int(n, p));
   }
   static void assign(double& field, const ConfigNode& n, const std::string& p) { field = internal::parse_double(n, p); }
@@ -161,8 +163,7 @@ struct ConfigPrinter {
   }
   static std::string print(bool v) { return v ? "true" : "false"; }
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  static std::string print(T v) { return cat(v); }
+  requires(!std::same_as<T, bool>) static std::string print(T v) { return cat(v); }
   static std::string print(double v) { return internal::print_double(v); }
   static std::string print(const std::string& v) { return internal::quote_yaml(v); }
   template <class T>

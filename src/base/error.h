@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error: what went wrong outside our code (the user's input, the machine), where, and what to do about it.
 //
-// Thrown anywhere, caught once in main, which prints it and ends with exit_code(). Nothing a candidate does is an Error.
+// Thrown anywhere, caught once in main, which prints it and ends with exit_code(). Nothing a candidate does is an
+// Error.
 #pragma once
 
 #include <exception>

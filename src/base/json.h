@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON and JSON-lines files: read with errors that name file and line, written so that a reader never sees half a record.
+// JSON and JSON-lines files: read with errors that name file and line, written so that a reader never sees half a
+// record.
 #pragma once
 
 #include <filesystem>

@@ -62,9 +62,7 @@ Progress::Progress(std::string what, int64_t total, std::string unit)
       start_(Clock::now()),
       last_print_(start_) {}
 
-Progress::~Progress() {
-  print(true);
-}
+Progress::~Progress() { print(true); }
 
 void Progress::update(int64_t done, const std::string& note) {
   done_ = done;
@@ -95,8 +93,6 @@ void Progress::print(bool last) {
   std::fflush(stderr);
 }
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace tritonrl

@@ -25,9 +25,9 @@ class Rng {
   Rng at(std::string_view name) const;
 
   uint64_t next_u64();
-  double uniform();                 // In [0, 1), 53 bits.
-  int64_t below(int64_t n);         // Uniform in [0, n), without modulo bias. REQUIRES: n > 0.
-  double normal();                  // Standard normal, Box-Muller.
+  double uniform();          // In [0, 1), 53 bits.
+  int64_t below(int64_t n);  // Uniform in [0, n), without modulo bias. REQUIRES: n > 0.
+  double normal();           // Standard normal, Box-Muller.
 
   template <class T>
   void shuffle(std::vector<T>& items) {  // Fisher-Yates.

@@ -68,9 +68,7 @@ RunDir RunDir::open(const fs::path& path, const std::string& config_yaml, bool o
 
 bool RunDir::phase_done(const std::string& phase) const { return state_["phases"].contains(phase); }
 
-Json RunDir::phase_data(const std::string& phase) const {
-  return phase_done(phase) ? state_["phases"][phase] : Json();
-}
+Json RunDir::phase_data(const std::string& phase) const { return phase_done(phase) ? state_["phases"][phase] : Json(); }
 
 void RunDir::mark_done(const std::string& phase, Json data) {
   state_["phases"][phase] = std::move(data);

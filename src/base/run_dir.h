@@ -7,8 +7,8 @@
 //   results.json  report.html  report.md  log.txt
 //   state.json   which phases are done; a second start goes on behind the last of them
 //
-// Lines of the two .jsonl files name the phase they belong to in "unit" or else "phase"; reopening drops those of phases
-// that were not finished, because they will be written again.
+// Lines of the two .jsonl files name the phase they belong to in "unit" or else "phase"; reopening drops those of
+// phases that were not finished, because they will be written again.
 #pragma once
 
 #include <filesystem>

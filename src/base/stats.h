@@ -18,8 +18,8 @@ Interval wilson(int64_t k, int64_t n, double z = 1.959963984540054);
 // (Chen et al., "Evaluating large language models trained on code", 2021). REQUIRES: 0 <= c <= n, 1 <= k <= n.
 double pass_at_k(int64_t n, int64_t c, int64_t k);
 
-double mean(const std::vector<double>& values);      // 0 when empty.
-double stddev(const std::vector<double>& values);    // Sample standard deviation (n - 1); 0 for fewer than 2.
+double mean(const std::vector<double>& values);           // 0 when empty.
+double stddev(const std::vector<double>& values);         // Sample standard deviation (n - 1); 0 for fewer than 2.
 double percentile(std::vector<double> values, double p);  // Linear interpolation, p in [0, 100]; 0 when empty.
 
 }  // namespace tritonrl

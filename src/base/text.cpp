@@ -33,7 +33,8 @@ std::string human_seconds(double seconds) {
   } else if (whole < 3600) {
     std::snprintf(buffer, sizeof buffer, "%d m %02d s", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
   } else {
-    std::snprintf(buffer, sizeof buffer, "%d h %02d m", static_cast<int>(whole / 3600), static_cast<int>(whole / 60 % 60));
+    std::snprintf(buffer, sizeof buffer, "%d h %02d m", static_cast<int>(whole / 3600),
+                  static_cast<int>(whole / 60 % 60));
   }
   return buffer;
 }

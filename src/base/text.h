@@ -18,10 +18,10 @@ std::string cat(const Args&... args) {
   return out.str();
 }
 
-std::string fixed(double value, int digits);         // fixed(0.1234, 2) == "0.12"
-std::string human_bytes(double bytes);               // "1.5 GiB"
-std::string human_seconds(double seconds);           // "2 m 05 s"
-std::string trim(std::string_view text);             // Without leading and trailing white space.
+std::string fixed(double value, int digits);  // fixed(0.1234, 2) == "0.12"
+std::string human_bytes(double bytes);        // "1.5 GiB"
+std::string human_seconds(double seconds);    // "2 m 05 s"
+std::string trim(std::string_view text);      // Without leading and trailing white space.
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string replace_all(std::string text, std::string_view from, std::string_view to);

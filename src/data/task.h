@@ -23,9 +23,10 @@ struct Task {
   std::string source;      // The reference module.
   std::string solution;    // A verified Triton solution (a whole Python file with ModelNew), or "" when there is none.
   std::string graph_hash;  // Content hash of the normalised operation graph; splits are disjoint by it. "" = not known.
-  std::map<std::string, int64_t> tiny;  // Rebinding of size constants for the tiny run, e.g. {"N": 5}; empty = none known.
-  std::string origin;      // Where it comes from, e.g. "synth seed 7", "KernelBench level 2".
-  std::string licence;     // SPDX identifier.
+  std::map<std::string, int64_t>
+      tiny;             // Rebinding of size constants for the tiny run, e.g. {"N": 5}; empty = none known.
+  std::string origin;   // Where it comes from, e.g. "synth seed 7", "KernelBench level 2".
+  std::string licence;  // SPDX identifier.
 };
 
 Json to_json(const Task& task);

@@ -15,7 +15,7 @@
 namespace tritonrl {
 
 struct EvalConfig {
-  int64_t samples = 2;         // Answers per task.
+  int64_t samples = 2;  // Answers per task.
   int64_t seed = 5;
   SamplingConfig sampling;
 

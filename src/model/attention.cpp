@@ -20,7 +20,9 @@ struct Heads {
 
 Heads split_heads(const at::Tensor& qkv, int64_t begin, int64_t end, int64_t heads, int64_t kv_heads, int64_t d) {
   auto rows = qkv.slice(0, begin, end).view({end - begin, heads + 2 * kv_heads, d});
-  auto part = [&](int64_t from, int64_t count) { return rows.slice(1, from, from + count).transpose(0, 1).unsqueeze(0); };
+  auto part = [&](int64_t from, int64_t count) {
+    return rows.slice(1, from, from + count).transpose(0, 1).unsqueeze(0);
+  };
   auto repeat = [&](const at::Tensor& t) {
     return t.unsqueeze(2).expand({1, kv_heads, heads / kv_heads, end - begin, d}).reshape({1, heads, end - begin, d});
   };
@@ -37,8 +39,8 @@ at::Tensor causal_probabilities(const Heads& s) {
 
 }  // namespace
 
-at::Tensor attention(const at::Tensor& qkv, const std::vector<int64_t>& starts, int64_t heads, int64_t kv_heads, int64_t d,
-                     AttentionSaved* saved) {
+at::Tensor attention(const at::Tensor& qkv, const std::vector<int64_t>& starts, int64_t heads, int64_t kv_heads,
+                     int64_t d, AttentionSaved* saved) {
   auto out = at::empty({qkv.size(0), heads * d}, qkv.options());
   for (size_t s = 0; s + 1 < starts.size(); ++s) {
     Heads part = split_heads(qkv, starts[s], starts[s + 1], heads, kv_heads, d);
@@ -82,9 +84,7 @@ at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, con
     auto put = [&](int64_t from, int64_t count, const at::Tensor& t) {
       rows.slice(1, from, from + count).copy_(t[0].transpose(0, 1));
     };
-    auto sum_groups = [&](const at::Tensor& t) {
-      return t.reshape({1, kv_heads, heads / kv_heads, length, d}).sum(2);
-    };
+    auto sum_groups = [&](const at::Tensor& t) { return t.reshape({1, kv_heads, heads / kv_heads, length, d}).sum(2); };
     put(0, heads, dq);
     put(heads, kv_heads, sum_groups(dk));
     put(heads + kv_heads, kv_heads, sum_groups(dv));
@@ -92,8 +92,9 @@ at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, con
   return dqkv;
 }
 
-at::Tensor attend_cache(const at::Tensor& qkv, const at::Tensor& k_cache, const at::Tensor& v_cache, const at::Tensor& slot,
-                        const at::Tensor& length, int64_t longest, int64_t heads, int64_t kv_heads, int64_t d) {
+at::Tensor attend_cache(const at::Tensor& qkv, const at::Tensor& k_cache, const at::Tensor& v_cache,
+                        const at::Tensor& slot, const at::Tensor& length, int64_t longest, int64_t heads,
+                        int64_t kv_heads, int64_t d) {
   int64_t t = qkv.size(0), capacity = k_cache.size(2);
   if (!qkv.is_cpu()) {
     auto q = qkv.slice(1, 0, heads * d).view({t, kv_heads, heads / kv_heads, d});
@@ -113,8 +114,9 @@ at::Tensor attend_cache(const at::Tensor& qkv, const at::Tensor& k_cache, const 
                                static_cast<half*>(v_cache.data_ptr()), t, heads, kv_heads, d, capacity, slots, lengths,
                                scale, static_cast<half*>(out.data_ptr()));
   } else {
-    cpu::kernels().attend_float(qkv.data_ptr<float>(), qkv.size(1), k_cache.data_ptr<float>(), v_cache.data_ptr<float>(), t,
-                                heads, kv_heads, d, capacity, slots, lengths, scale, out.data_ptr<float>());
+    cpu::kernels().attend_float(qkv.data_ptr<float>(), qkv.size(1), k_cache.data_ptr<float>(),
+                                v_cache.data_ptr<float>(), t, heads, kv_heads, d, capacity, slots, lengths, scale,
+                                out.data_ptr<float>());
   }
   return out;
 }

@@ -43,7 +43,8 @@ at::Tensor Decoder::run(std::span<const DecoderRow> rows, std::span<const int64_
     at::Tensor qkv = linear(layer.qkv, rms_norm(x, layer.input_norm_H, c.rms_norm_eps, w.dtype));
     rope_(qkv, c.heads + c.kv_heads, c.head_dim, position, w.rope);
     store_cache(qkv, k_cache_[l], v_cache_[l], slot, position, c.heads, c.kv_heads, c.head_dim);
-    at::Tensor attended = attend_cache(qkv, k_cache_[l], v_cache_[l], slot, length, longest, c.heads, c.kv_heads, c.head_dim);
+    at::Tensor attended =
+        attend_cache(qkv, k_cache_[l], v_cache_[l], slot, length, longest, c.heads, c.kv_heads, c.head_dim);
     linear_add_(layer.o, attended, x);
     at::Tensor gate_up = linear(layer.gate_up, rms_norm(x, layer.post_norm_H, c.rms_norm_eps, w.dtype));
     linear_add_(layer.down, swiglu(gate_up), x);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoder: weights plus a key-value cache, driven row by row. Prefill and decoding are the same call.
 //
-// The cache has `slots` sequences of up to `capacity` positions. A row is one token of one slot at one position; rows of one
-// call are computed together, and a row sees every position of its slot up to its own, including those of the same call.
-// On the CPU a row's result does not depend on which other rows share the call (cpu/kernels.h), bit for bit.
+// The cache has `slots` sequences of up to `capacity` positions. A row is one token of one slot at one position; rows
+// of one call are computed together, and a row sees every position of its slot up to its own, including those of the
+// same call. On the CPU a row's result does not depend on which other rows share the call (cpu/kernels.h), bit for bit.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -26,8 +26,8 @@ class Decoder {
  public:
   Decoder(std::shared_ptr<const Weights> weights, int64_t slots, int64_t capacity);
 
-  // Computes all rows and returns logits [wanted.size(), vocab] (float, on the weights' device) of those named in `wanted`
-  // (indices into rows).
+  // Computes all rows and returns logits [wanted.size(), vocab] (float, on the weights' device) of those named in
+  // `wanted` (indices into rows).
   at::Tensor run(std::span<const DecoderRow> rows, std::span<const int64_t> wanted);
 
   // Copies the first `length` positions of one slot to another: prompts shared by a group are computed once.

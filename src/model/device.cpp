@@ -11,9 +11,7 @@
 
 namespace tritonrl {
 
-bool has_cuda_driver() {
-  return std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
-}
+bool has_cuda_driver() { return std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg"); }
 
 namespace {
 

@@ -86,8 +86,12 @@ LoraAdapter LoraAdapter::create(const Weights& weights, const LoraConfig& config
       if (std::find(config.targets.begin(), config.targets.end(), p.name) == config.targets.end()) continue;
       int64_t inputs = (weights.layers[l].*p.fused).inputs, outputs = p.outputs(weights.config);
       double bound = 1 / std::sqrt(static_cast<double>(inputs));
-      LoraPair pair{p.name, p.offset(weights.config), uniform(rng.at(l).at(p.name), {config.rank, inputs}, bound),
-                    at::zeros({outputs, config.rank}, at::kFloat), {}, {}};
+      LoraPair pair{p.name,
+                    p.offset(weights.config),
+                    uniform(rng.at(l).at(p.name), {config.rank, inputs}, bound),
+                    at::zeros({outputs, config.rank}, at::kFloat),
+                    {},
+                    {}};
       pair.a_RK = pair.a_RK.to(weights.device);
       pair.b_NR = pair.b_NR.to(weights.device);
       (adapter.layers[l].*p.pairs).push_back(std::move(pair));
@@ -188,16 +192,23 @@ void LoraAdapter::save(const std::string& folder, const std::string& base_model)
   std::filesystem::create_directories(folder);
   std::vector<std::string> targets = config.targets;
   std::sort(targets.begin(), targets.end());
-  Json json = {{"peft_type", "LORA"},       {"task_type", "CAUSAL_LM"}, {"base_model_name_or_path", base_model},
-               {"r", config.rank},          {"lora_alpha", config.alpha}, {"lora_dropout", config.dropout},
-               {"target_modules", targets}, {"bias", "none"},           {"fan_in_fan_out", false},
-               {"inference_mode", true},    {"use_dora", false},        {"use_rslora", false},
-               {"init_lora_weights", true}, {"modules_to_save", nullptr}};
+  Json json = {{"peft_type", "LORA"},
+               {"task_type", "CAUSAL_LM"},
+               {"base_model_name_or_path", base_model},
+               {"r", config.rank},
+               {"lora_alpha", config.alpha},
+               {"lora_dropout", config.dropout},
+               {"target_modules", targets},
+               {"bias", "none"},
+               {"fan_in_fan_out", false},
+               {"inference_mode", true},
+               {"use_dora", false},
+               {"use_rslora", false},
+               {"init_lora_weights", true},
+               {"modules_to_save", nullptr}};
   std::vector<TensorToWrite> tensors;
   auto copy = *this;
-  copy.for_each_parameter([&](const std::string& name, at::Tensor& t) {
-    tensors.push_back(to_write(name, t));
-  });
+  copy.for_each_parameter([&](const std::string& name, at::Tensor& t) { tensors.push_back(to_write(name, t)); });
   write_safetensors(folder + "/adapter_model.safetensors", tensors, {{"format", "pt"}});
   write_file(folder + "/adapter_config.json", json.dump(2) + "\n");
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LoRA adapters (Hu et al., 2021): y = W x + (alpha / r) B A x, with W frozen.
 //
-// Parameters are float on the weights' device. A starts as PEFT has it (Kaiming-uniform with a = sqrt(5), that is uniform
-// in +-1/sqrt(inputs)), B as zeros. Folders are in PEFT's layout: adapter_config.json and adapter_model.safetensors.
+// Parameters are float on the weights' device. A starts as PEFT has it (Kaiming-uniform with a = sqrt(5), that is
+// uniform in +-1/sqrt(inputs)), B as zeros. Folders are in PEFT's layout: adapter_config.json and
+// adapter_model.safetensors.
 #pragma once
 
 #include <functional>
@@ -64,8 +65,8 @@ class LoraAdapter {
   std::vector<LoraLayer> layers;
 };
 
-// base with the adapter's update added to its matrices (sums in float, rounded once). Matrices without an adapter, norms
-// and embeddings are shared with base. The result is for generation only: it keeps nothing that gradients need.
+// base with the adapter's update added to its matrices (sums in float, rounded once). Matrices without an adapter,
+// norms and embeddings are shared with base. The result is for generation only: it keeps nothing that gradients need.
 std::shared_ptr<const Weights> merge(const Weights& base, const LoraAdapter& adapter);
 
 }  // namespace tritonrl

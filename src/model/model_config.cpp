@@ -111,14 +111,17 @@ ModelConfig ModelConfig::load(const std::string& folder) {
   c.o_bias = c.model_type == "llama" && attention_bias;
   read_rope_scaling(c, json, where);
   auto activation = optional<std::string>(json, "hidden_act", "silu", where);
-  if (activation != "silu") throw usage_error(cat("hidden_act '", activation, "' is not supported"), where, "supported: silu");
+  if (activation != "silu")
+    throw usage_error(cat("hidden_act '", activation, "' is not supported"), where, "supported: silu");
   if (optional(json, "mlp_bias", false, where)) throw usage_error("mlp_bias is not supported", where);
   if (optional(json, "use_sliding_window", false, where)) {
-    throw usage_error("use_sliding_window is not supported", where, "set it to false for contexts shorter than the window");
+    throw usage_error("use_sliding_window is not supported", where,
+                      "set it to false for contexts shorter than the window");
   }
   if (c.heads % c.kv_heads != 0 || c.head_dim % 2 != 0 || c.head_dim > 256) {
-    throw usage_error(cat("heads ", c.heads, ", key-value heads ", c.kv_heads, " and head size ", c.head_dim,
-                          " do not fit together"), where);
+    throw usage_error(
+        cat("heads ", c.heads, ", key-value heads ", c.kv_heads, " and head size ", c.head_dim, " do not fit together"),
+        where);
   }
   if (json.contains("eos_token_id")) c.eos_ids = ids(json["eos_token_id"]);
   std::string generation = folder + "/generation_config.json";

@@ -9,18 +9,18 @@
 namespace tritonrl {
 
 struct ModelConfig {
-  std::string model_type;        // "llama" or "qwen2".
-  int64_t vocab_size = 0;        // Rows of the embedding; may exceed the tokenizer's (padding rows).
+  std::string model_type;  // "llama" or "qwen2".
+  int64_t vocab_size = 0;  // Rows of the embedding; may exceed the tokenizer's (padding rows).
   int64_t hidden_size = 0;
   int64_t layers = 0;
   int64_t heads = 0;
-  int64_t kv_heads = 0;          // Grouped-query attention when smaller than heads.
+  int64_t kv_heads = 0;  // Grouped-query attention when smaller than heads.
   int64_t head_dim = 0;
   int64_t intermediate_size = 0;
   double rms_norm_eps = 1e-5;
   double rope_theta = 10000;
   int64_t max_positions = 0;
-  bool tie_embeddings = false;   // The head is the embedding.
+  bool tie_embeddings = false;  // The head is the embedding.
   bool qkv_bias = false;
   bool o_bias = false;
   std::vector<int64_t> eos_ids;

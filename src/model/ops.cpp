@@ -65,9 +65,10 @@ Linear make_linear(at::Tensor weight_NK, at::Tensor bias_N, bool keep_plain, boo
 at::Tensor plain_weight(const Linear& w) {
   if (w.weight_NK.defined()) return w.weight_NK;
   int64_t panels = cpu::panels(w.outputs), depth = w.inputs + w.inputs % 2, panel = cpu::kPanel;
-  at::Tensor plain = is_half(w.packed)
-                         ? w.packed.view({panels, depth / 2, panel, 2}).permute({0, 2, 1, 3}).reshape({panels * panel, depth})
-                         : w.packed.view({panels, depth, panel}).permute({0, 2, 1}).reshape({panels * panel, depth});
+  at::Tensor plain =
+      is_half(w.packed)
+          ? w.packed.view({panels, depth / 2, panel, 2}).permute({0, 2, 1, 3}).reshape({panels * panel, depth})
+          : w.packed.view({panels, depth, panel}).permute({0, 2, 1}).reshape({panels * panel, depth});
   return plain.slice(0, 0, w.outputs).slice(1, 0, w.inputs).contiguous();
 }
 
@@ -103,7 +104,8 @@ at::Tensor linear_transposed(const Linear& w, const at::Tensor& dy) {
   return out;
 }
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType dtype, at::Tensor* inverse) {
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType dtype,
+                    at::Tensor* inverse) {
   if (!x.is_cpu()) {
     auto scale = x.square().mean(-1, true).add_(eps).rsqrt_();
     if (inverse) *inverse = scale.squeeze(-1);
@@ -123,8 +125,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, a
   return y;
 }
 
-void rms_norm_backward_add_(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& inverse,
-                            at::Tensor& dx) {
+void rms_norm_backward_add_(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& inverse, at::Tensor& dx) {
   if (!x.is_cpu()) {
     auto g = dy.to(at::kFloat) * weight, scale = inverse.unsqueeze(-1);
     auto dot = (g * x).mean(-1, true);
@@ -153,7 +155,8 @@ RopeTable make_rope_table(const std::vector<double>& inverse_frequencies, int64_
 void rope_(at::Tensor& x, int64_t heads, int64_t d, const at::Tensor& position, const RopeTable& table, float sign) {
   if (!x.is_cpu()) {
     auto view = x.slice(1, 0, heads * d).view({x.size(0), heads, d});
-    auto cos = table.cos.index_select(0, position).unsqueeze(1), sin = table.sin.index_select(0, position).unsqueeze(1) * sign;
+    auto cos = table.cos.index_select(0, position).unsqueeze(1),
+         sin = table.sin.index_select(0, position).unsqueeze(1) * sign;
     auto first = view.slice(2, 0, d / 2).to(at::kFloat), second = view.slice(2, d / 2, d).to(at::kFloat);
     auto rotated = at::cat({first * cos - second * sin, second * cos + first * sin}, 2);
     view.copy_(rotated);
@@ -181,7 +184,8 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
 at::Tensor swiglu_backward(const at::Tensor& dh, const at::Tensor& gate_up) {
   int64_t n = gate_up.size(1) / 2;
   if (!dh.is_cpu()) {
-    auto gate = gate_up.slice(1, 0, n).to(at::kFloat), up = gate_up.slice(1, n, 2 * n).to(at::kFloat), d = dh.to(at::kFloat);
+    auto gate = gate_up.slice(1, 0, n).to(at::kFloat), up = gate_up.slice(1, n, 2 * n).to(at::kFloat),
+         d = dh.to(at::kFloat);
     auto sigmoid = at::sigmoid(gate);
     auto dgate = d * up * sigmoid * (1 + gate * (1 - sigmoid));
     return at::cat({dgate, d * gate * sigmoid}, 1).to(dh.scalar_type());

@@ -16,10 +16,10 @@ namespace tritonrl {
 // for products with its transpose; the plain matrix is then dropped.
 struct Linear {
   int64_t outputs = 0, inputs = 0;
-  at::Tensor weight_NK;        // Plain, compute dtype. On the CPU undefined once packed.
-  at::Tensor packed;           // CPU only.
-  at::Tensor packed_transpose; // CPU only; see enable_gradient.
-  at::Tensor bias_N;           // Float; undefined = none.
+  at::Tensor weight_NK;         // Plain, compute dtype. On the CPU undefined once packed.
+  at::Tensor packed;            // CPU only.
+  at::Tensor packed_transpose;  // CPU only; see enable_gradient.
+  at::Tensor bias_N;            // Float; undefined = none.
 };
 
 // Takes a plain weight in compute dtype on its final device. `keep_plain` keeps the matrix beside the packed form.
@@ -27,10 +27,10 @@ Linear make_linear(at::Tensor weight_NK, at::Tensor bias_N = {}, bool keep_plain
 // The plain weight, unpacked if need be (compute dtype).
 at::Tensor plain_weight(const Linear& linear);
 
-at::Tensor linear(const Linear& w, const at::Tensor& x_TK);                            // -> TN, compute dtype.
-at::Tensor linear_float(const Linear& w, const at::Tensor& x_TK);                      // -> TN, float (logits).
-void linear_add_(const Linear& w, const at::Tensor& x_TK, at::Tensor& residual_TN);    // residual (float) += x W^T.
-at::Tensor linear_transposed(const Linear& w, const at::Tensor& dy_TN);                // dy W -> TK. REQUIRES: for_training.
+at::Tensor linear(const Linear& w, const at::Tensor& x_TK);                          // -> TN, compute dtype.
+at::Tensor linear_float(const Linear& w, const at::Tensor& x_TK);                    // -> TN, float (logits).
+void linear_add_(const Linear& w, const at::Tensor& x_TK, at::Tensor& residual_TN);  // residual (float) += x W^T.
+at::Tensor linear_transposed(const Linear& w, const at::Tensor& dy_TN);  // dy W -> TK. REQUIRES: for_training.
 
 at::Tensor rms_norm(const at::Tensor& x_TH, const at::Tensor& weight_H, double eps, at::ScalarType dtype,
                     at::Tensor* inverse_T = nullptr);
@@ -45,7 +45,7 @@ RopeTable make_rope_table(const std::vector<double>& inverse_frequencies, int64_
 void rope_(at::Tensor& x_T, int64_t heads, int64_t head_dim, const at::Tensor& position_T, const RopeTable& table,
            float sign = 1);
 
-at::Tensor swiglu(const at::Tensor& gate_up_T2I);                                 // silu(gate) * up.
+at::Tensor swiglu(const at::Tensor& gate_up_T2I);  // silu(gate) * up.
 at::Tensor swiglu_backward(const at::Tensor& dh_TI, const at::Tensor& gate_up_T2I);
 
 // Causal attention inside each packed sequence. starts has S + 1 entries; qkv rows are [q heads | k heads | v heads].

@@ -12,7 +12,7 @@ namespace tritonrl {
 namespace {
 
 constexpr std::pair<DType, at::ScalarType> kPairs[] = {
-    {DType::kF64, at::kDouble}, {DType::kF32, at::kFloat}, {DType::kF16, at::kHalf}, {DType::kBF16, at::kBFloat16},
+    {DType::kF64, at::kDouble}, {DType::kF32, at::kFloat}, {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16},
     {DType::kI64, at::kLong},   {DType::kI32, at::kInt},   {DType::kI16, at::kShort}, {DType::kI8, at::kChar},
     {DType::kU8, at::kByte},    {DType::kBool, at::kBool},
 };

@@ -13,11 +13,11 @@ constexpr int64_t kHeadRows = 512;  // Rows of logits alive at a time.
 
 // The adapters that share one input, in compute dtype, and what their backward needs.
 struct LoraSaved {
-  at::Tensor a_cat;              // [sum of ranks, K]
-  std::vector<at::Tensor> b;     // [N, r] each.
-  at::Tensor input;              // Dropped-out input; undefined = the layer input itself.
-  uint64_t dropout_seed = 0;     // Of that dropout.
-  at::Tensor low;                // input a_cat^T, [T, sum of ranks].
+  at::Tensor a_cat;           // [sum of ranks, K]
+  std::vector<at::Tensor> b;  // [N, r] each.
+  at::Tensor input;           // Dropped-out input; undefined = the layer input itself.
+  uint64_t dropout_seed = 0;  // Of that dropout.
+  at::Tensor low;             // input a_cat^T, [T, sum of ranks].
 };
 
 struct LayerSaved {
@@ -39,7 +39,8 @@ class Graph {
     std::copy(batch.tokens.begin(), batch.tokens.end(), tokens.data_ptr<int32_t>());
     for (size_t s = 0; s + 1 < starts_.size(); ++s) {
       CHECK(starts_[s + 1] - starts_[s] <= w_.rope.cos.size(0)) << "sequence longer than the rope table";
-      for (int64_t t = starts_[s]; t < starts_[s + 1]; ++t) position.data_ptr<int32_t>()[t] = static_cast<int32_t>(t - starts_[s]);
+      for (int64_t t = starts_[s]; t < starts_[s + 1]; ++t)
+        position.data_ptr<int32_t>()[t] = static_cast<int32_t>(t - starts_[s]);
     }
     position_ = position.to(w_.device);
     at::Tensor x = w_.embedding_VH.index_select(0, tokens.to(w_.device)).to(at::kFloat);
@@ -76,7 +77,8 @@ class Graph {
   }
 
   // y (compute dtype or float) += scale * dropout(x) A^T B^T for each adapter.
-  void lora_forward(const std::vector<LoraPair>& pairs, const at::Tensor& x, at::Tensor& y, LoraSaved& s, uint64_t site) {
+  void lora_forward(const std::vector<LoraPair>& pairs, const at::Tensor& x, at::Tensor& y, LoraSaved& s,
+                    uint64_t site) {
     if (pairs.empty()) return;
     std::vector<at::Tensor> a;
     for (const auto& pair : pairs) {
@@ -101,9 +103,10 @@ class Graph {
     if (!keep_) s = {};
   }
 
-  // Gradient of y = W x + adapters with respect to x (compute dtype; undefined when not wanted); adds the adapters' own.
-  at::Tensor linear_backward(const Linear& linear, std::vector<LoraPair>& pairs, const at::Tensor& dy, const at::Tensor& x,
-                             LoraSaved& s, bool want_dx) {
+  // Gradient of y = W x + adapters with respect to x (compute dtype; undefined when not wanted); adds the adapters'
+  // own.
+  at::Tensor linear_backward(const Linear& linear, std::vector<LoraPair>& pairs, const at::Tensor& dy,
+                             const at::Tensor& x, LoraSaved& s, bool want_dx) {
     at::Tensor dx = want_dx ? linear_transposed(linear, dy) : at::Tensor();
     if (pairs.empty()) return dx;
     const at::Tensor& input = s.input.defined() ? s.input : x;
@@ -198,7 +201,8 @@ LossResult head_loss(const Weights& w, const at::Tensor& x, const PackedBatch& b
 }  // namespace
 
 void PackedBatch::append(const std::vector<int32_t>& sequence, const std::vector<float>& weights) {
-  CHECK(sequence.size() == weights.size() && !sequence.empty()) << sequence.size() << " tokens, " << weights.size() << " weights";
+  CHECK(sequence.size() == weights.size() && !sequence.empty())
+      << sequence.size() << " tokens, " << weights.size() << " weights";
   int64_t start = size();
   tokens.insert(tokens.end(), sequence.begin(), sequence.end());
   starts.push_back(size());

@@ -2,8 +2,8 @@
 // Forward and backward of a decoder with a LoRA adapter on a packed batch, written out by hand.
 //
 // Sequences lie one behind the other without padding and do not see each other. Only the adapter gets gradients, so no
-// gradient of a frozen matrix is ever formed, the head runs on the rows that carry loss alone, and logits exist one chunk of
-// rows at a time. Autograd is the oracle in the tests.
+// gradient of a frozen matrix is ever formed, the head runs on the rows that carry loss alone, and logits exist one
+// chunk of rows at a time. Autograd is the oracle in the tests.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace tritonrl {
 
 // A packed batch. Row t of a sequence predicts the sequence's token t + 1.
 struct PackedBatch {
-  std::vector<int32_t> tokens;          // All sequences, one behind the other.
-  std::vector<int64_t> starts = {0};    // S + 1 offsets into tokens.
-  std::vector<int64_t> loss_rows;       // Rows whose prediction carries loss (or whose log-probability is wanted).
-  std::vector<float> loss_weights;      // One a loss row: d loss / d(-log p).
+  std::vector<int32_t> tokens;        // All sequences, one behind the other.
+  std::vector<int64_t> starts = {0};  // S + 1 offsets into tokens.
+  std::vector<int64_t> loss_rows;     // Rows whose prediction carries loss (or whose log-probability is wanted).
+  std::vector<float> loss_weights;    // One a loss row: d loss / d(-log p).
 
   // Appends a sequence; weights[t] belongs to predicting tokens[t] (weights[0] is ignored, 0 = no loss).
   void append(const std::vector<int32_t>& sequence, const std::vector<float>& weights);

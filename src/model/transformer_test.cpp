@@ -111,7 +111,8 @@ TEST_P(LoraGolden, LossAndGradientsEqualAutograd) {
 
   // The golden loss is the mean over the second half; another packed sequence with no loss must change nothing.
   std::vector<float> loss_weights(tokens.size(), 0);
-  for (size_t t = tokens.size() / 2; t < tokens.size(); ++t) loss_weights[t] = 1.0f / static_cast<float>(tokens.size() / 2);
+  for (size_t t = tokens.size() / 2; t < tokens.size(); ++t)
+    loss_weights[t] = 1.0f / static_cast<float>(tokens.size() / 2);
   PackedBatch batch;
   batch.append({7, 8, 9, 10, 11}, std::vector<float>(5, 0));
   batch.append(tokens, loss_weights);

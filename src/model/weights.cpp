@@ -23,7 +23,9 @@ class Loader {
     return tensor;
   }
 
-  at::Tensor norm(const std::string& name) { return get(name, {config_.hidden_size}).to(at::kFloat).to(options_.device); }
+  at::Tensor norm(const std::string& name) {
+    return get(name, {config_.hidden_size}).to(at::kFloat).to(options_.device);
+  }
 
   // Rows of several matrices (and biases) one below the other.
   Linear fused(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs, bool bias) {
@@ -37,7 +39,6 @@ class Loader {
   }
 
  private:
-
   std::string folder_;
   ModelFiles files_;
   const ModelConfig& config_;
@@ -65,8 +66,9 @@ std::shared_ptr<const Weights> load_weights(const std::string& folder, const Loa
                               {prefix + "self_attn.v_proj", c.kv_size()}},
                              c.hidden_size, c.qkv_bias);
     layer.o = loader.fused({{prefix + "self_attn.o_proj", c.hidden_size}}, c.q_size(), c.o_bias);
-    layer.gate_up = loader.fused({{prefix + "mlp.gate_proj", c.intermediate_size}, {prefix + "mlp.up_proj", c.intermediate_size}},
-                                 c.hidden_size, false);
+    layer.gate_up =
+        loader.fused({{prefix + "mlp.gate_proj", c.intermediate_size}, {prefix + "mlp.up_proj", c.intermediate_size}},
+                     c.hidden_size, false);
     layer.down = loader.fused({{prefix + "mlp.down_proj", c.hidden_size}}, c.intermediate_size, false);
     weights->layers.push_back(std::move(layer));
   }

@@ -22,7 +22,8 @@ struct Active {
 
 class Engine {
  public:
-  Engine(Decoder& decoder, std::span<const GenerateRequest> requests, const SamplingConfig& sampling, const StopTokens& stop)
+  Engine(Decoder& decoder, std::span<const GenerateRequest> requests, const SamplingConfig& sampling,
+         const StopTokens& stop)
       : decoder_(decoder), requests_(requests), sampling_(sampling), stop_(stop) {
     limit_ = decoder.weights().config.vocab_size;
     if (stop.vocab_limit > 0) limit_ = std::min(limit_, stop.vocab_limit);
@@ -127,7 +128,8 @@ class Engine {
     out.log_probs.push_back(token.log_prob);
     ++tokens_;
     out.finished = std::find(stop_.ids.begin(), stop_.ids.end(), token.token) != stop_.ids.end();
-    bool full = static_cast<int64_t>(out.tokens.size()) >= sampling_.max_new_tokens || row.next_position >= decoder_.capacity();
+    bool full =
+        static_cast<int64_t>(out.tokens.size()) >= sampling_.max_new_tokens || row.next_position >= decoder_.capacity();
     if (out.finished || full) ++done_;
     return out.finished || full;
   }
@@ -142,7 +144,7 @@ class Engine {
   std::vector<std::vector<Generated>> results_;
   std::vector<int32_t> free_;
   std::vector<Active> active_;
-  size_t request_ = 0;   // The group being admitted.
+  size_t request_ = 0;  // The group being admitted.
   int64_t sample_ = 0;
   at::Tensor first_logits_;  // After that group's prompt, on the CPU.
 };

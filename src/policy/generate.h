@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Continuous batching: many prompts, several samples each, through one decoder.
 //
-// The decoder's slots are rows of one running batch, one token a row a step; nothing is padded. A row that finishes leaves at
-// once and the next waiting sample takes its slot. A prompt is computed once for its group: in the last slot, from which its
-// samples copy. Each draw comes from request.rng.at(sample).at(position), so the same seed gives the same rollouts whatever
-// the order, the number of slots or the other requests (on the CPU bit for bit; on a GPU up to the batch dependence of its
-// matrix library).
+// The decoder's slots are rows of one running batch, one token a row a step; nothing is padded. A row that finishes
+// leaves at once and the next waiting sample takes its slot. A prompt is computed once for its group: in the last slot,
+// from which its samples copy. Each draw comes from request.rng.at(sample).at(position), so the same seed gives the
+// same rollouts whatever the order, the number of slots or the other requests (on the CPU bit for bit; on a GPU up to
+// the batch dependence of its matrix library).
 #pragma once
 
 #include <functional>
@@ -24,9 +24,9 @@ struct GenerateRequest {
 };
 
 struct Generated {
-  std::vector<int32_t> tokens;    // The answer, stop token included when there was one.
-  std::vector<float> log_probs;   // One a token; see SampledToken.
-  bool finished = false;          // Ended with a stop token (else it was cut off).
+  std::vector<int32_t> tokens;   // The answer, stop token included when there was one.
+  std::vector<float> log_probs;  // One a token; see SampledToken.
+  bool finished = false;         // Ended with a stop token (else it was cut off).
 };
 
 struct StopTokens {
@@ -34,8 +34,8 @@ struct StopTokens {
   int64_t vocab_limit = 0;   // Ids from here on are padding and are never drawn; 0 = the model's vocabulary.
 };
 
-// Called after each step with (samples finished, samples in all, tokens drawn so far); return false to stop early: unfinished
-// samples are then returned as they are.
+// Called after each step with (samples finished, samples in all, tokens drawn so far); return false to stop early:
+// unfinished samples are then returned as they are.
 using GenerateProgress = std::function<bool(int64_t done, int64_t total, int64_t tokens)>;
 
 // Result [request][sample]. The decoder's slots are overwritten. REQUIRES: at least 2 slots.

@@ -123,7 +123,8 @@ TEST(Generate, CapacityEndsAnAnswer) {
 TEST(Generate, StopsWhenAskedTo) {
   auto all = requests(3, 4);
   Decoder decoder(tiny(), 5, 64);
-  auto out = generate(decoder, all, sampling(1, 50), {{}, 0}, [](int64_t, int64_t, int64_t tokens) { return tokens < 20; });
+  auto out =
+      generate(decoder, all, sampling(1, 50), {{}, 0}, [](int64_t, int64_t, int64_t tokens) { return tokens < 20; });
   size_t tokens = 0;
   for (const auto& group : out) {
     for (const auto& rollout : group) tokens += rollout.tokens.size();

@@ -41,8 +41,9 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   auto chat = ChatTemplate::load(config.model);
   auto weights = load_weights(config.model, options);
   if (tokenizer.vocab_size() > weights->config.vocab_size) {
-    throw usage_error(cat("the tokenizer has ", tokenizer.vocab_size(), " tokens, the model only ", weights->config.vocab_size),
-                      config.model);
+    throw usage_error(
+        cat("the tokenizer has ", tokenizer.vocab_size(), " tokens, the model only ", weights->config.vocab_size),
+        config.model);
   }
   return Policy(config, std::move(weights), std::move(tokenizer), std::move(chat), std::move(prompt));
 }
@@ -80,8 +81,9 @@ std::vector<Group> Policy::roll_out(std::span<const Task> tasks, int64_t samples
     Group group{task, encode_prompt(task), {}};
     auto length = static_cast<int64_t>(group.prompt.size());
     if (length > config_.max_prompt_tokens) {
-      throw usage_error(cat("the prompt has ", length, " tokens, more than policy.max_prompt_tokens = ",
-                            config_.max_prompt_tokens), "task " + task.id, "raise the limit or leave the task out");
+      throw usage_error(
+          cat("the prompt has ", length, " tokens, more than policy.max_prompt_tokens = ", config_.max_prompt_tokens),
+          "task " + task.id, "raise the limit or leave the task out");
     }
     longest = std::max(longest, length);
     requests.push_back({group.prompt, samples, rng.at(task.id)});

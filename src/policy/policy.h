@@ -27,7 +27,8 @@ struct PolicyConfig {
   std::string device = "auto";
   std::string dtype = "auto";
   int64_t max_prompt_tokens = 1024;
-  int64_t slots = 64;  // Sequences generated at a time. 64 keeps two cores busy at 2 MiB of cache each for the small model.
+  int64_t slots =
+      64;  // Sequences generated at a time. 64 keeps two cores busy at 2 MiB of cache each for the small model.
 
   template <class V>
   void for_each_field(V& v) {
@@ -51,10 +52,10 @@ class Policy {
   // Loads everything. Throws Error.
   static Policy open(const PolicyConfig& config, PromptTemplate prompt);
 
-  // Samples `samples` answers to each task, rng.at(task id) being each task's stream. Throws Error (usage) for a prompt that
-  // is too long.
-  std::vector<Group> roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling, const Rng& rng,
-                              const GenerateProgress& progress = {});
+  // Samples `samples` answers to each task, rng.at(task id) being each task's stream. Throws Error (usage) for a prompt
+  // that is too long.
+  std::vector<Group> roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling,
+                              const Rng& rng, const GenerateProgress& progress = {});
 
   std::vector<int32_t> encode_prompt(const Task& task) const;
   // prompt + answer + end of turn.

@@ -26,8 +26,8 @@ struct Ranked {
 };
 
 // The tokens top-k and top-p leave, most likely first. `total` is the sum of exp(scaled - maximum) over the vocabulary.
-std::vector<Ranked> truncated(const float* logits, int64_t limit, const SamplingConfig& config, float scale, float maximum,
-                              double total) {
+std::vector<Ranked> truncated(const float* logits, int64_t limit, const SamplingConfig& config, float scale,
+                              float maximum, double total) {
   std::vector<Ranked> all;
   for (int64_t i = 0; i < limit; ++i) {
     float scaled = logits[i] * scale;

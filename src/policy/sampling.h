@@ -10,9 +10,9 @@
 namespace tritonrl {
 
 struct SamplingConfig {
-  double temperature = 0.8;       // 0 = greedy.
-  int64_t top_k = 0;              // Keep the k most likely tokens; 0 = all.
-  double top_p = 1.0;             // Then keep the smallest set with at least this probability; 1 = all.
+  double temperature = 0.8;  // 0 = greedy.
+  int64_t top_k = 0;         // Keep the k most likely tokens; 0 = all.
+  double top_p = 1.0;        // Then keep the smallest set with at least this probability; 1 = all.
   int64_t max_new_tokens = 512;
 
   template <class V>

@@ -15,7 +15,8 @@ void RewardConfig::validate() const {
     throw usage_error("fail_rewards must not fall: a candidate that gets further may not score less");
   }
   if (shape == "staged" && fail_rewards.back() > correct_base) {
-    throw usage_error("the last of fail_rewards exceeds correct_base: a wrong kernel would score more than a correct one");
+    throw usage_error(
+        "the last of fail_rewards exceeds correct_base: a wrong kernel would score more than a correct one");
   }
   if (speed_bonus < 0 || speed_cap <= 0) throw usage_error("speed_bonus and speed_cap must be positive");
 }
@@ -25,11 +26,15 @@ namespace {
 size_t fail_index(Stage stage) {
   switch (stage) {
     case Stage::kExtract:
-    case Stage::kSyntax: return 0;
-    case Stage::kCompile: return 1;
-    case Stage::kTinyRun: return 2;
+    case Stage::kSyntax:
+      return 0;
+    case Stage::kCompile:
+      return 1;
+    case Stage::kTinyRun:
+      return 2;
     case Stage::kFullRun:
-    case Stage::kTime: return 3;
+    case Stage::kTime:
+      return 3;
   }
   return 0;
 }

@@ -4,8 +4,8 @@
 // A harness fault has no reward: the sample is dropped. Shapes:
 //   staged     fail_rewards[stage it stopped at] for syntax (or no code), compile, tiny_run, full_run;
 //              correct_base + speed_bonus * min(speedup / speed_cap, 1) for a correct one (no bonus when not timed).
-//   published  staged with [0.0, 0.3, 0.5, 0.7]: a kernel that is wrong at full size scores what a correct slow one does.
-//   binary     1 for a correct candidate, else 0.
+//   published  staged with [0.0, 0.3, 0.5, 0.7]: a kernel that is wrong at full size scores what a correct slow one
+//   does. binary     1 for a correct candidate, else 0.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,8 @@ namespace {
 std::vector<PackedBatch> pack(const std::vector<const TrainExample*>& examples, int64_t limit, double scale) {
   std::vector<PackedBatch> batches;
   for (const TrainExample* example : examples) {
-    if (batches.empty() || batches.back().size() + static_cast<int64_t>(example->tokens.size()) > limit) batches.emplace_back();
+    if (batches.empty() || batches.back().size() + static_cast<int64_t>(example->tokens.size()) > limit)
+      batches.emplace_back();
     std::vector<float> weights = example->weights;
     for (float& w : weights) w = static_cast<float>(w * scale);
     batches.back().append(example->tokens, weights);
@@ -48,7 +49,8 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
   }
   summary.left_out = static_cast<int64_t>(examples.size() - usable.size());
   summary.examples = static_cast<int64_t>(usable.size());
-  if (summary.left_out > 0) log_warn(cat(summary.left_out, " examples are longer than ", config.max_tokens, " tokens: left out"));
+  if (summary.left_out > 0)
+    log_warn(cat(summary.left_out, " examples are longer than ", config.max_tokens, " tokens: left out"));
   if (usable.empty()) return summary;
 
   auto count = static_cast<int64_t>(usable.size());
@@ -80,7 +82,8 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
         report.tokens += batches[b].size();
       }
       report.grad_norm = optimizer.step(adapter.gradients(), report.lr);
-      if (!std::isfinite(report.grad_norm)) log_warn(cat("step ", step + 1, ": gradient is not finite, update skipped"));
+      if (!std::isfinite(report.grad_norm))
+        log_warn(cat("step ", step + 1, ": gradient is not finite, update skipped"));
     }
     policy.adapter_changed();
     report.seconds = now_s() - step_start;

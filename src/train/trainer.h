@@ -13,10 +13,10 @@ namespace tritonrl {
 
 struct TrainConfig {
   int64_t epochs = 1;
-  int64_t batch_size = 4;            // Examples per update.
-  int64_t micro_batch_tokens = 4096; // Tokens per forward and backward; an update accumulates as many as it needs.
-  int64_t max_tokens = 2048;         // Longer examples are left out, and counted.
-  int64_t max_steps = 0;             // 0 = as many as the epochs give.
+  int64_t batch_size = 4;             // Examples per update.
+  int64_t micro_batch_tokens = 4096;  // Tokens per forward and backward; an update accumulates as many as it needs.
+  int64_t max_tokens = 2048;          // Longer examples are left out, and counted.
+  int64_t max_steps = 0;              // 0 = as many as the epochs give.
   OptimizerConfig optimizer;
 
   template <class V>
@@ -32,11 +32,11 @@ struct TrainConfig {
 };
 
 struct UpdateReport {
-  int64_t step = 0, steps = 0;   // 1-based; of how many.
-  double loss = 0;               // Mean over the update's loss tokens, weights counted in.
+  int64_t step = 0, steps = 0;  // 1-based; of how many.
+  double loss = 0;              // Mean over the update's loss tokens, weights counted in.
   double lr = 0;
-  double grad_norm = 0;          // Before clipping.
-  int64_t tokens = 0;            // Prompt and answer tokens processed.
+  double grad_norm = 0;  // Before clipping.
+  int64_t tokens = 0;    // Prompt and answer tokens processed.
   double seconds = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credit: from rewarded rollouts to per-token weights. The algorithms differ here and nowhere else; the trainer is blind
-// to which one made its examples. One small file an algorithm.
+// Credit: from rewarded rollouts to per-token weights. The algorithms differ here and nowhere else; the trainer is
+// blind to which one made its examples. One small file an algorithm.
 #pragma once
 
 #include <memory>
@@ -41,9 +41,10 @@ TrainExample example_of(const Group& group, const Rollout& rollout);
 // Best-of-N: keep up to k of a task's N samples, best reward first, and imitate them.
 struct BestOfNConfig {
   int64_t keep = 3;
-  std::string rule = "correct";  // correct: verified correct only. reward: reward above the threshold (the published rule).
+  std::string rule =
+      "correct";  // correct: verified correct only. reward: reward above the threshold (the published rule).
   double reward_above = 0.5;
-  bool distinct = true;          // Equal answers count once.
+  bool distinct = true;  // Equal answers count once.
 
   template <class V>
   void for_each_field(V& v) {

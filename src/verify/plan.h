@@ -12,8 +12,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "verify/blob.h"
@@ -21,7 +21,6 @@
 namespace tritonrl {
 
 struct PlanValue {
-  int64_t id = 0;
   std::vector<int64_t> shape, stride;  // In elements.
   int64_t offset = 0;                  // In elements of this value's dtype, from the start of its storage.
   Dtype dtype = Dtype::kFloat32;
@@ -30,31 +29,125 @@ struct PlanValue {
   int64_t end_byte() const;  // Just past the last byte it touches, from the start of its storage.
 };
 
+// One argument of a step.
+struct PlanArg {
+  enum class Kind {
+    kNone,
+    kTensor,        // number: value id
+    kInt,           // number
+    kFloat,         // real
+    kBool,          // number: 0 or 1
+    kText,          // text
+    kList,          // list
+    kDtype,         // number: a Dtype
+    kDevice,        // number: 0 cpu, 1 cuda
+    kLayout,        // text: "strided"
+    kMemoryFormat,  // text: "channels_last"
+    kTritonDtype,   // text: "float32"
+    kFunction,      // number: kernel index
+    kDescriptor,    // number: value id; list: shape, strides, block shape (lists of kInt), padding (kInt)
+  };
+  Kind kind = Kind::kNone;
+  int64_t number = 0;
+  double real = 0;
+  std::string text;
+  std::vector<PlanArg> list;
+};
+using NamedArgs = std::vector<std::pair<std::string, PlanArg>>;
+
+// One way to launch a kernel; an autotuner has several.
+struct PlanChoice {
+  std::array<int64_t, 3> grid{};
+  int64_t num_warps = 0, num_stages = 0;
+  int64_t cubin = -1;  // -1: the case was recorded without compiling.
+  NamedArgs args;      // By parameter, constexpr ones included, in signature order.
+};
+
 struct PlanStep {
   bool is_launch = false;
-  std::string op;                 // "aten.mul.Tensor"; ATen steps only.
-  int64_t kernel = -1;            // Launches only.
-  std::array<int64_t, 3> grid{};  // Launches only.
-  std::vector<int64_t> reads;     // Ids of all values among the arguments, in order.
-  std::vector<int64_t> outs;      // ATen steps only.
+  std::vector<int64_t> reads;  // Ids of all values among the arguments, in order, each once per mention.
+
+  // ATen calls.
+  std::string op;  // "aten.mul.Tensor".
+  std::vector<PlanArg> args;
+  NamedArgs kwargs;
+  Nest<int64_t> result;
+  std::vector<int64_t> outs;  // The result's leaves.
+
+  // Launches.
+  int64_t kernel = -1;
+  int64_t line = 0;                 // Of the launch in the candidate's source; 0 = unknown.
+  std::vector<PlanChoice> choices;  // At least one; the first is the default.
+};
+
+struct PlanInput {
+  int64_t value = -1;  // -1: not a tensor, see `literal`.
+  Json literal;
+};
+
+struct PlanParameter {
+  std::string name;
+  int64_t value = 0;
+  bool is_buffer = false, matched = false;
+  bool has_bytes = false;    // __init__ was really run:
+  std::string init_hash;     //   hash of dtype, shape and bytes
+  std::string_view initial;  //   row-major bytes, inside the recording's.
 };
 
 struct Plan {
-  std::map<int64_t, PlanValue> values;
-  std::vector<int64_t> inputs;  // Value ids; -1 for an input that is not a tensor.
-  std::vector<std::pair<std::string, int64_t>> parameters;
+  std::string name;               // Of the case.
+  std::vector<PlanValue> values;  // By id.
+  std::vector<PlanInput> inputs;
+  std::vector<PlanParameter> parameters;
   std::vector<PlanStep> tape;
+  size_t init_steps = 0, input_steps = 0;  // tape = __init__ | get_inputs | forward.
   Nest<int64_t> outputs;
-  Json json;  // As it came, to be handed to the interpreter; holds nothing beyond what was checked.
+  std::map<std::string, double> seconds;  // As the recorder claims.
+  Json notes;
 
   int64_t launches() const;
 };
 
-// `kernels` and `cubins`: how many the recording holds; indices are checked against them.
-Parsed<Plan> parse_plan(const Json& json, int64_t kernels, int64_t cubins);
+struct PlanGlobal {
+  enum class Kind { kJit, kConstexpr, kValue, kModule, kMember, kOpaque };
+  std::string name;
+  Kind kind = Kind::kOpaque;
+  int64_t kernel = -1;
+  PlanArg value;
+  std::string path, member;
+};
 
-// The same plan with its launches left out: the kill switch. Its outputs must differ, or Triton did nothing.
-Json without_launches(const Plan& plan);
+struct PlanKernel {
+  std::string name, source;
+  bool is_constexpr_function = false;
+  int64_t line = 0;
+  std::vector<PlanGlobal> globals;
+};
+
+struct PlanCubin {
+  int64_t kernel = 0;
+  std::string function;                // Entry point in the image.
+  std::vector<std::string> signature;  // "*fp32", "i32", "constexpr", ...
+  NamedArgs constants;
+  int64_t num_warps = 0, num_stages = 0, num_ctas = 1;
+  std::array<int64_t, 3> cluster{1, 1, 1};
+  int64_t shared = 0, global_scratch = 0, profile_scratch = 0;  // Bytes; scratch per program instance.
+  bool cooperative = false, dependent_launch = false;
+  std::string_view image;  // Inside the recording's bytes.
+};
+
+// A whole recording (docs/plan.md). Views point into `bytes`, which it owns.
+struct PlanFile {
+  std::shared_ptr<const std::string> bytes;
+  std::vector<PlanKernel> kernels;
+  std::vector<PlanCubin> cubins;
+  std::vector<Plan> cases;
+
+  const Plan* find(const std::string& name) const;  // nullptr when there is no such case.
+};
+
+// Strict, see docs/plan.md; never throws. Thread rule: any thread.
+Parsed<PlanFile> parse_plan_file(std::shared_ptr<const std::string> bytes);
 
 enum class CallPolicy { kStrict, kMixed };
 

@@ -24,3 +24,29 @@ target_compile_definitions(verify PUBLIC TRITONRL_BUILD_DIR="${CMAKE_BINARY_DIR}
 add_dependencies(verify tritonrl_jail tritonrl_sandbox)
 
 tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS verify TIMEOUT 900)
+
+# Judge and replayer: LibTorch with CUDA in programs of their own. They build everywhere, from the headers and libraries of
+# the wheels, and are only started where there is a driver (or, in tests, on the CPU).
+find_path(TRITONRL_CUDA_HEADERS cuda.h
+          HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/include ENV CUDA_HOME PATHS /usr/local/cuda/include
+          PATH_SUFFIXES include REQUIRED)
+find_library(TRITONRL_CUDART NAMES cudart libcudart.so.13
+             HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/lib PATHS /usr/local/cuda/lib64 REQUIRED)
+file(GLOB gpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/verify/gpu/*.cpp)
+set(gpu_tests ${gpu_sources})
+list(FILTER gpu_tests INCLUDE REGEX "_test\\.cpp$")
+list(FILTER gpu_sources EXCLUDE REGEX "_(test|main)\\.cpp$")
+add_library(verify_gpu STATIC ${gpu_sources})
+target_include_directories(verify_gpu SYSTEM PUBLIC ${TRITONRL_CUDA_HEADERS})
+target_link_libraries(verify_gpu PUBLIC verify torch_cpp ${TRITONRL_CUDART} -Wl,--no-as-needed c10_cuda torch_cuda)
+foreach(program judge replay)
+  add_executable(tritonrl_${program} ${CMAKE_SOURCE_DIR}/src/verify/gpu/${program}_main.cpp)
+  target_link_libraries(tritonrl_${program} PRIVATE verify_gpu)
+  set_target_properties(tritonrl_${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endforeach()
+if(gpu_tests)
+  tritonrl_gtest(verify_gpu_test SOURCES ${gpu_tests} LIBS verify_gpu)
+  if(TRITONRL_TESTS)
+    add_dependencies(verify_gpu_test tritonrl_judge tritonrl_replay)
+  endif()
+endif()

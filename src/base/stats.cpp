@@ -37,6 +37,16 @@ double stddev(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
+double trimmed_mean(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  auto cut = static_cast<std::ptrdiff_t>(static_cast<double>(values.size()) * share);
+  if (2 * cut < static_cast<std::ptrdiff_t>(values.size())) {
+    values.erase(values.end() - cut, values.end());
+    values.erase(values.begin(), values.begin() + cut);
+  }
+  return mean(values);
+}
+
 double percentile(std::vector<double> values, double p) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

@@ -20,6 +20,8 @@ double pass_at_k(int64_t n, int64_t c, int64_t k);
 
 double mean(const std::vector<double>& values);           // 0 when empty.
 double stddev(const std::vector<double>& values);         // Sample standard deviation (n - 1); 0 for fewer than 2.
+// Mean without the lowest and the highest `share` of the values (0.1 = a tenth at each end); 0 when empty.
+double trimmed_mean(std::vector<double> values, double share);
 double percentile(std::vector<double> values, double p);  // Linear interpolation, p in [0, 100]; 0 when empty.
 
 }  // namespace tritonrl

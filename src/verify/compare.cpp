@@ -10,16 +10,16 @@
 #include "base/text.h"
 
 namespace tritonrl {
-namespace {
-
-struct Tolerance {
-  double floor, rms_floor, cap, quantum;
-};
+std::string short_number(double value) {
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%.7g", value);
+  return buffer;
+}
 
 // Unit roundoffs: float64 1.1e-16, float32 6e-8, float16 4.9e-4, bfloat16 3.9e-3. The floors of float32 leave room for
 // sums of a million terms in another order and for fast exponentials, and none for float16 anywhere on the way
 // (rms error 1.4e-4). For the 16-bit types the last rounding dominates: about eight of them at worst, two on average.
-Tolerance tolerance_of(Dtype dtype) {
+ErrorTolerance error_tolerance(Dtype dtype) {
   switch (dtype) {
     case Dtype::kFloat64:
       return {1e-9, 1e-10, 1e-6, 4.9e-324};
@@ -31,6 +31,8 @@ Tolerance tolerance_of(Dtype dtype) {
       return {3.2e-2, 8e-3, 2e-1, 9.2e-41};
   }
 }
+
+namespace {
 
 float half_to_float(uint16_t h) {
   uint32_t sign = (h & 0x8000u) << 16, exponent = (h >> 10) & 31, mantissa = h & 1023;
@@ -88,12 +90,6 @@ std::string index_text(int64_t flat, const std::vector<int64_t>& shape) {
   return dims_text(index);
 }
 
-std::string number(double value) {
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%.7g", value);
-  return buffer;
-}
-
 Comparison wrong(std::string message) { return {Outcome::kWrongOutput, std::move(message), INFINITY}; }
 
 Comparison compare_exact(const TensorView& candidate, const TensorView& reference, const TensorView& truth,
@@ -112,13 +108,13 @@ Comparison compare_exact(const TensorView& candidate, const TensorView& referenc
   if (first < 0) return {};
   return wrong(cat(name, " differs from the reference in ", wrong_count, " of ", candidate.numel(),
                    " elements; first at ", index_text(first, candidate.shape), ": expected ",
-                   number(element(reference, first)), ", got ", number(element(candidate, first))));
+                   short_number(element(reference, first)), ", got ", short_number(element(candidate, first))));
 }
 
 Comparison compare_floats(const TensorView& candidate, const TensorView& reference, const TensorView& truth,
                           const std::string& name) {
   int64_t n = candidate.numel();
-  Tolerance tolerance = tolerance_of(reference.dtype);
+  ErrorTolerance tolerance = error_tolerance(reference.dtype);
   double sum_t = 0, sum_r = 0;
   int64_t finite = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -166,11 +162,12 @@ Comparison compare_floats(const TensorView& candidate, const TensorView& referen
   if (wrong_count > 0) {
     double expected = element(truth, first), got = element(candidate, first);
     result.outcome = not_finite > 0 ? Outcome::kNotFinite : Outcome::kWrongOutput;
-    result.message = cat(name, " differs from the reference in ", wrong_count, " of ", n, " elements; first at ",
-                         index_text(first, candidate.shape), ": expected ", number(expected), ", got ", number(got));
+    result.message =
+        cat(name, " differs from the reference in ", wrong_count, " of ", n, " elements; first at ",
+            index_text(first, candidate.shape), ": expected ", short_number(expected), ", got ", short_number(got));
     if (std::isfinite(got) && std::isfinite(expected)) {
-      result.message += cat(" (error ", number(std::abs(got - expected)), ", allowed ",
-                            number(allowed * (std::abs(expected) + rms_t) + tolerance.quantum), ")");
+      result.message += cat(" (error ", short_number(std::abs(got - expected)), ", allowed ",
+                            short_number(allowed * (std::abs(expected) + rms_t) + tolerance.quantum), ")");
     }
     return result;
   }
@@ -180,7 +177,7 @@ Comparison compare_floats(const TensorView& candidate, const TensorView& referen
   if (rms_c > bound) {
     result.outcome = Outcome::kWrongOutput;
     result.message = cat(name, " is too imprecise for ", to_string(reference.dtype), ": root mean square error ",
-                         number(rms_c), ", allowed ", number(bound));
+                         short_number(rms_c), ", allowed ", short_number(bound));
   }
   return result;
 }

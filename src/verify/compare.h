@@ -27,6 +27,14 @@ namespace tritonrl {
 constexpr double kWorstFactor = 8;
 constexpr double kRmsFactor = 4;
 
+// Per dtype; see the formulas above.
+struct ErrorTolerance {
+  double floor, rms_floor, cap, quantum;
+};
+ErrorTolerance error_tolerance(Dtype dtype);
+
+std::string short_number(double value);  // Seven digits.
+
 struct Comparison {
   Outcome outcome = Outcome::kPass;  // kPass, kWrongOutput or kNotFinite.
   std::string message;               // Which output and element, expected, got; "" when it passed.

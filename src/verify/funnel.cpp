@@ -21,10 +21,7 @@ namespace {
 
 constexpr size_t kMaxJobHeader = (1 << 20) - 4096;  // A frame's limit, less what the funnel adds.
 
-struct Ending {
-  Outcome outcome = Outcome::kPass;
-  std::string message;
-};
+using Ending = StageEnd;
 
 bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-+/@", c); }
 
@@ -92,9 +89,11 @@ void VerifyConfig::validate() const {
   if (seeds_per_case < 2)
     throw usage_error("verify.seeds_per_case must be at least 2", "", "one input can be met by luck");
   if (workers < 0) throw usage_error("verify.workers must not be negative");
-  if (compile_deadline_s <= 0 || tiny_deadline_s <= 0 || full_deadline_s <= 0 || oracle_deadline_s <= 0) {
+  if (compile_deadline_s <= 0 || tiny_deadline_s <= 0 || full_deadline_s <= 0 || oracle_deadline_s <= 0 ||
+      time_deadline_s <= 0) {
     throw usage_error("deadlines of verify must be positive");
   }
+  if (gpus < -1) throw usage_error("verify.gpus must be -1 (all), 0 (none) or a number");
   if (memory_mb < 256) throw usage_error("verify.memory_mb must be at least 256");
   if (max_programs < 1) throw usage_error("verify.max_programs must be positive");
   bool skips[kStageCount] = {};
@@ -124,6 +123,9 @@ class CandidateRun {
     weight_seed_ = static_cast<int64_t>(secret.at("weights").at(candidate.task.source).next_u64() >> 1 & 0x7fffffff);
     inputs_ = secret.at("inputs").at(candidate.task.source);
     poison_ = Rng(std::hash<std::string>{}(random_hex(8)));
+    if (f_.gpu_.lanes) {
+      gpu_.emplace(f_.gpu_, candidate.task, f_.cases_.cases(candidate.task), weight_seed_, inputs_, poison_);
+    }
   }
 
   Verdict go() {
@@ -135,7 +137,7 @@ class CandidateRun {
     verdict.outcome = Outcome::kPass;
     std::vector<StageResult> order_seen;  // With skipped stages, which the order takes for passed.
     while (auto stage = f_.order_.next(order_seen)) {
-      if (*stage == Stage::kTime) break;  // Nothing to measure on without a GPU.
+      if (*stage == Stage::kTime && !gpu_) break;  // Nothing to measure on.
       order_seen.push_back(run_stage(*stage));
       if (skipped(*stage)) continue;
       verdict.stages.push_back(order_seen.back());
@@ -143,13 +145,20 @@ class CandidateRun {
       verdict.stopped_at = *stage;
     }
     verdict.path = interpreted_ ? VerifyPath::kInterpreter : VerifyPath::kNone;
+    if (gpu_ && gpu_->ran()) verdict.path = VerifyPath::kReplay;
+    if (gpu_ && gpu_->timing()) {
+      verdict.timing = gpu_->timing();
+      verdict.speedup = verdict.timing->speedup;
+      verdict.triton_share = gpu_->triton_share();
+    }
     verdict.delegated_ops = delegated_;
+    verdict.policies = policies_;
     verdict.triton_launches = launches_;
     verdict.code = valid_utf8(code_);
     return verdict;
   }
 
-  bool worth_another_try() const { return worker_lost_; }
+  bool worth_another_try() const { return worker_lost_ || (gpu_ && gpu_->worth_another_try()); }
 
   // The oracle's answer for seed number `index` of a case.
   std::shared_ptr<const OracleAnswer> ask(const CaseSpec& spec, int64_t index) {
@@ -188,7 +197,7 @@ class CandidateRun {
       case Stage::kFullRun:
         return full_run();
       case Stage::kTime:
-        break;
+        return gpu_->time(f_.config_.time_deadline_s);
     }
     CHECK(false) << "no such stage here";
     return {};
@@ -232,6 +241,17 @@ class CandidateRun {
   }
 
   Ending compile() {
+    if (gpu_) {
+      Ending ending = gpu_->compile(code_, [this](Json args, std::string* recording) {
+        Job job{"record", std::move(args), ""};
+        job.deadline_s = f_.config_.compile_deadline_s;
+        Blob blob;
+        Ending ending = run_job(ZygoteKind::kRecord, std::move(job), &blob);
+        if (ending.outcome == Outcome::kPass) *recording = std::string(blob.tensors());
+        return ending;
+      });
+      return ending.outcome == Outcome::kPass ? policy() : ending;
+    }
     for (CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
       auto oracle = ask(spec, 0);
       if (!oracle->failure.empty()) return unusable(*oracle);
@@ -249,18 +269,25 @@ class CandidateRun {
     return policy();
   }
 
+  // Both policies are looked at and reported; the configured one decides.
   Ending policy() {
-    CallPolicy policy = f_.config_.policy == "mixed" ? CallPolicy::kMixed : CallPolicy::kStrict;
-    for (const CaseRequest& request : requests_) {
-      const Plan& plan = recording_.cases.at(request.spec.name).plan;
-      PolicyFinding finding = check_policy(plan, policy);
-      if (!request.spec.tiny) {
-        launches_ = plan.launches();
-        delegated_ = finding.delegated_ops;
+    bool strict = f_.config_.policy != "mixed";
+    std::string problem;
+    for (const CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
+      const Plan& plan = gpu_ ? *gpu_->recording().find(spec.name) : recording_.cases.at(spec.name).plan;
+      PolicyFinding findings[] = {check_policy(plan, CallPolicy::kStrict), check_policy(plan, CallPolicy::kMixed)};
+      for (int i = 0; i < 2; ++i) {
+        std::string& said = policies_[i == 0 ? "strict" : "mixed"];
+        if (said.empty()) said = findings[i].message;
       }
-      if (!finding.ok) return {Outcome::kRuleBreak, finding.message};
+      if (!spec.tiny) {
+        launches_ = plan.launches();
+        delegated_ = findings[0].delegated_ops;
+      }
+      const PolicyFinding& decides = findings[strict ? 0 : 1];
+      if (problem.empty() && !decides.ok) problem = decides.message;
     }
-    return {};
+    return {problem.empty() ? Outcome::kPass : Outcome::kRuleBreak, problem};
   }
 
   // Runs one plan on one of the oracle's inputs and compares. `with_launches` false is the kill switch.
@@ -301,6 +328,7 @@ class CandidateRun {
   }
 
   Ending tiny_run() {
+    if (gpu_) return gpu_->tiny_run(f_.config_.tiny_deadline_s);
     double until = now_s() + f_.config_.tiny_deadline_s;
     const CaseRequest* request = &requests_[0];
     for (const CaseRequest& one : requests_) {
@@ -312,6 +340,7 @@ class CandidateRun {
   }
 
   Ending full_run() {
+    if (gpu_) return gpu_->full_run(f_.config_.full_deadline_s, skipped(Stage::kTinyRun));
     double until = now_s() + f_.config_.full_deadline_s;
     bool again = true;
     for (const CaseRequest& request : requests_) {
@@ -339,21 +368,24 @@ class CandidateRun {
   std::string code_;
   std::vector<CaseRequest> requests_;
   Recording recording_;
+  std::optional<GpuPath> gpu_;
   std::vector<std::string> delegated_;
+  std::map<std::string, std::string> policies_;
   int64_t launches_ = 0;
   bool interpreted_ = false;
   bool worker_lost_ = false;
 };
 
 Funnel::Funnel(const VerifyConfig& config, WorkerPool& pool, OracleCache& oracle, const CaseSource& cases,
-               const StageOrder& order, int64_t secret_seed, std::vector<std::string> sandbox_missing)
+               const StageOrder& order, int64_t secret_seed, std::vector<std::string> sandbox_missing, GpuTools gpu)
     : config_(config),
       pool_(pool),
       oracle_(oracle),
       cases_(cases),
       order_(order),
       secret_seed_(secret_seed),
-      sandbox_missing_(std::move(sandbox_missing)) {}
+      sandbox_missing_(std::move(sandbox_missing)),
+      gpu_(gpu) {}
 
 Verdict Funnel::verify(const Candidate& candidate) const {
   CandidateRun first(*this, candidate);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Funnel: takes one candidate through the stages and records each of them.
 //
-//   extract -> syntax -> compile -> tiny_run -> full_run          (time: needs a GPU, so it is not reached here)
+//   extract -> syntax -> compile -> tiny_run -> full_run -> time
+//
+// Where there is a GPU, the stages from compile on are those of gpu_path.h. Where there is none:
 //
 // compile  = one `record` job: the candidate's host code runs on fake tensors, its kernels compile to real cubins; the
 //            Plan is parsed, held against the oracle's inputs and parameters, and against the policy.
@@ -22,6 +24,7 @@
 
 #include "base/config.h"
 #include "verify/case_source.h"
+#include "verify/gpu_path.h"
 #include "verify/oracle.h"
 #include "verify/plan.h"
 #include "verify/stage_order.h"
@@ -41,8 +44,10 @@ struct VerifyConfig {
   double tiny_deadline_s = 20;
   double full_deadline_s = 60;
   double oracle_deadline_s = 120;  // For a reference, which is trusted more.
-  int64_t memory_mb = 4096;        // Per sandboxed process, beyond what it starts with.
-  int64_t max_programs = 200000;   // Program instances in one interpreted plan (about 1 ms each).
+  double time_deadline_s = 60;
+  int64_t gpus = -1;              // How many GPUs to verify on; -1 = all there are, 0 = none.
+  int64_t memory_mb = 4096;       // Per sandboxed process, beyond what it starts with.
+  int64_t max_programs = 200000;  // Program instances in one interpreted plan (about 1 ms each).
   bool allow_weaker_sandbox = false;
   std::string python;  // Interpreter with torch and triton; "" = the one of the build.
 
@@ -57,6 +62,8 @@ struct VerifyConfig {
     v("tiny_deadline_s", tiny_deadline_s, "seconds for tiny_run");
     v("full_deadline_s", full_deadline_s, "seconds for full_run");
     v("oracle_deadline_s", oracle_deadline_s, "seconds for a task's reference");
+    v("time_deadline_s", time_deadline_s, "seconds for time");
+    v("gpus", gpus, "GPUs to verify on: -1 = all there are; 0 = none, correctness is decided by the interpreter");
     v("memory_mb", memory_mb, "MiB a sandboxed process may allocate");
     v("max_programs", max_programs, "program instances one interpreted plan may launch");
     v("allow_weaker_sandbox", allow_weaker_sandbox, "go on where the sandbox is incomplete; verdicts say so");
@@ -76,7 +83,7 @@ class Funnel {
  public:
   // Borrows everything; all must outlive it. Thread rule: verify() may be called from any number of threads.
   Funnel(const VerifyConfig& config, WorkerPool& pool, OracleCache& oracle, const CaseSource& cases,
-         const StageOrder& order, int64_t secret_seed, std::vector<std::string> sandbox_missing);
+         const StageOrder& order, int64_t secret_seed, std::vector<std::string> sandbox_missing, GpuTools gpu = {});
 
   // Blocks. A verdict that ends in a lost worker is retried once.
   Verdict verify(const Candidate& candidate) const;
@@ -94,6 +101,7 @@ class Funnel {
   const StageOrder& order_;
   int64_t secret_seed_;
   std::vector<std::string> sandbox_missing_;
+  GpuTools gpu_;  // No lanes: the interpreter's path.
 };
 
 // For people and the policy's next turn: valid UTF-8, no absolute paths, at most about 2000 bytes.

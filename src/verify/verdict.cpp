@@ -76,6 +76,27 @@ bool Verdict::passed(Stage stage) const {
 
 std::string Verdict::reason() const { return outcome == Outcome::kPass || stages.empty() ? "" : stages.back().message; }
 
+namespace {
+
+Json timing_json(const std::optional<TimingResult>& timing) {
+  if (!timing) return {};
+  return {{"reference_s", timing->reference_s}, {"candidate_s", timing->candidate_s}, {"ratio", timing->ratio},
+          {"speedup", timing->speedup},         {"noise_band", timing->noise_band},   {"readings", timing->readings}};
+}
+
+TimingResult timing_from_json(const Json& json, const std::string& where) {
+  TimingResult timing;
+  timing.reference_s = member<double>(json, "reference_s", where);
+  timing.candidate_s = member<double>(json, "candidate_s", where);
+  timing.ratio = member<double>(json, "ratio", where);
+  timing.speedup = member<double>(json, "speedup", where);
+  timing.noise_band = member<double>(json, "noise_band", where);
+  timing.readings = member<int64_t>(json, "readings", where);
+  return timing;
+}
+
+}  // namespace
+
 Json to_json(const Verdict& verdict) {
   Json stages = Json::array();
   for (const StageResult& result : verdict.stages) {
@@ -94,6 +115,9 @@ Json to_json(const Verdict& verdict) {
           {"stages", stages},
           {"path", to_string(verdict.path)},
           {"speedup", verdict.speedup ? Json(*verdict.speedup) : Json()},
+          {"timing", timing_json(verdict.timing)},
+          {"triton_share", verdict.triton_share ? Json(*verdict.triton_share) : Json()},
+          {"policies", verdict.policies},
           {"delegated_ops", verdict.delegated_ops},
           {"triton_launches", verdict.triton_launches},
           {"sandbox_missing", verdict.sandbox_missing},
@@ -118,6 +142,14 @@ Verdict verdict_from_json(const Json& json, const std::string& where) {
   verdict.path = named<VerifyPath>(json, "path", path, where);
   if (auto it = json.find("speedup"); it != json.end() && !it->is_null()) {
     verdict.speedup = member<double>(json, "speedup", where);
+  }
+  if (auto it = json.find("timing"); it != json.end() && !it->is_null()) verdict.timing = timing_from_json(*it, where);
+  if (auto it = json.find("triton_share"); it != json.end() && !it->is_null()) {
+    verdict.triton_share = member<double>(json, "triton_share", where);
+  }
+  if (auto it = json.find("policies"); it != json.end()) {
+    if (!it->is_object()) throw usage_error("\"policies\" of a verdict must be an object", where);
+    for (const auto& [name, said] : it->items()) verdict.policies[name] = member<std::string>(*it, name.c_str(), where);
   }
   verdict.delegated_ops = strings(json, "delegated_ops", where);
   verdict.triton_launches = member<int64_t>(json, "triton_launches", where);

@@ -5,11 +5,13 @@
 // retried, then dropped; it must never become a reward.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "verify/timing_protocol.h"
 
 namespace tritonrl {
 
@@ -61,9 +63,13 @@ struct Verdict {
   Stage stopped_at = Stage::kExtract;        // The last stage that ran.
   std::vector<StageResult> stages;           // In the order they ran.
   VerifyPath path = VerifyPath::kNone;
-  std::optional<double> speedup;             // Reference time / candidate time; empty = not measured.
-  std::vector<std::string> delegated_ops;    // Library operations the candidate called (qualified ATen names).
-  int64_t triton_launches = 0;               // Recorded launches in one forward call.
+  std::optional<double> speedup;       // Reference time / candidate time; empty = not measured.
+  std::optional<TimingResult> timing;  // What that comes from.
+  std::optional<double> triton_share;  // Of the candidate's device time; the rest is library calls.
+  std::map<std::string, std::string>
+      policies;                            // "strict", "mixed" -> what breaks it; "" = allowed. Empty = not looked at.
+  std::vector<std::string> delegated_ops;  // Library operations the candidate called (qualified ATen names).
+  int64_t triton_launches = 0;             // Recorded launches in one forward call.
   std::vector<std::string> sandbox_missing;  // Protections this machine could not give; empty = full sandbox.
   std::string code;                          // The extracted code, "" when there was none.
 

@@ -44,6 +44,9 @@ TEST(Verdict, NamesGoBothWays) {
 
 TEST(Verdict, RoundTrip) {
   Verdict verdict = sample();
+  verdict.timing = TimingResult{2e-3, 1e-3, 2.0, 2.0, 0.01, 20};
+  verdict.triton_share = 0.75;
+  verdict.policies = {{"strict", "library calls do part of the work: aten.mm.default"}, {"mixed", ""}};
   Json json = to_json(verdict);
   EXPECT_EQ(to_json(verdict_from_json(json, "here")), json);
   EXPECT_EQ(json["correct"], false);

@@ -26,20 +26,32 @@ std::string identity(const Candidate& candidate) {
                                  content_hash(candidate.text)}));
 }
 
+// The first `wanted` GPUs of this machine (-1 = all); null where there is none.
+std::unique_ptr<GpuLanes> open_lanes(int64_t wanted) {
+  std::vector<std::string> devices = GpuLanes::devices();
+  auto have = static_cast<int64_t>(devices.size());
+  if (wanted > have) throw environment_error(cat("verify.gpus is ", wanted, ", but this machine has ", have));
+  if (wanted >= 0) devices.resize(static_cast<size_t>(wanted));
+  return devices.empty() ? nullptr : GpuLanes::open(devices);
+}
+
 }  // namespace
 
 Verifier::Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams,
-                   std::vector<std::string> missing)
+                   std::vector<std::string> missing, std::unique_ptr<GpuLanes> lanes)
     : config_(std::move(config)),
       seams_(std::move(seams)),
       sandbox_missing_(std::move(missing)),
-      pool_(std::move(pool)) {
+      pool_(std::move(pool)),
+      lanes_(std::move(lanes)) {
   if (!seams_.cases) seams_.cases = std::make_shared<OriginalCases>(config_.seeds_per_case);
   if (!seams_.order) seams_.order = std::make_shared<InOrder>();
   if (!seams_.timing) seams_.timing = std::make_shared<PlainMean>();
   oracle_ = std::make_unique<OracleCache>(*pool_, config_.oracle_deadline_s, config_.memory_mb << 20);
+  references_ = std::make_unique<ReferenceCache>(*pool_, config_.oracle_deadline_s, config_.memory_mb << 20);
+  GpuTools gpu{lanes_.get(), references_.get(), seams_.timing.get()};
   funnel_ = std::make_unique<Funnel>(config_, *pool_, *oracle_, *seams_.cases, *seams_.order, secret_seed(config_.seed),
-                                     sandbox_missing_);
+                                     sandbox_missing_, gpu);
 }
 
 std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams) {
@@ -72,8 +84,9 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
     if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
   }
   insist();
+  auto lanes = open_lanes(config.gpus);
   return std::unique_ptr<Verifier>(
-      new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing)));
+      new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing), std::move(lanes)));
 }
 
 int64_t Verifier::workers() const {

@@ -4,6 +4,8 @@
 //   auto verifier = Verifier::open(config);
 //   std::vector<Verdict> verdicts = verifier->verify(candidates);
 //
+// Where there is a GPU, candidates are replayed and timed there (gpu_path.h), else the interpreter decides (funnel.h).
+//
 // Owns two warm zygotes (Python with torch and triton, about 650 MB each, mostly shared with their children), the
 // secret seeds and the cache of reference answers. Opening takes about three seconds and puts the sandbox to the test
 // first.
@@ -52,14 +54,19 @@ class Verifier {
   const VerifyConfig& config() const { return config_; }
   const std::vector<std::string>& sandbox_missing() const { return sandbox_missing_; }
   int64_t workers() const;
+  // Null where correctness is decided by the interpreter.
+  const GpuLanes* gpus() const { return lanes_.get(); }
 
  private:
-  Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams, std::vector<std::string> missing);
+  Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams, std::vector<std::string> missing,
+           std::unique_ptr<GpuLanes> lanes = nullptr);
 
   VerifyConfig config_;
   VerifySeams seams_;
   std::vector<std::string> sandbox_missing_;
   std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<GpuLanes> lanes_;  // Null without a GPU.
+  std::unique_ptr<ReferenceCache> references_;
   std::unique_ptr<OracleCache> oracle_;
   std::unique_ptr<Funnel> funnel_;
 };

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/gpu/compare_device.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "verify/gpu/tape.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr int64_t kChunk = int64_t{1} << 25;  // Elements looked at together.
+
+template <class Fn>
+void in_chunks(int64_t numel, const Fn& fn) {
+  for (int64_t at = 0; at < numel; at += kChunk) fn(at, std::min(kChunk, numel - at));
+}
+
+}  // namespace
+
+Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth)
+    : shape_(reference.sizes().vec()), dtype_(reference.scalar_type()), numel_(reference.numel()) {
+  CHECK(reference.sizes() == truth.sizes()) << "the two references of a task differ in shape";
+  truth_ = truth.reshape({-1});
+  at::Tensor r = reference.reshape({-1});
+  if (!at::isFloatingType(dtype_)) {
+    reference_ = r.clone();
+    return;
+  }
+  ErrorTolerance tolerance = error_tolerance(from_torch(dtype_));
+  quantum_ = tolerance.quantum;
+  double sum_t = 0, sum_r = 0, worst = 0;
+  in_chunks(numel_, [&](int64_t at, int64_t n) {
+    at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble);
+    at::Tensor finite = t.isfinite().logical_and_(d.isfinite());
+    d = d.sub_(t).masked_fill_(finite.logical_not(), 0);
+    at::Tensor clean = t.masked_fill(finite.logical_not(), 0);
+    at::Tensor sums = at::stack({clean.dot(clean), d.dot(d), finite.sum().to(at::kDouble)}).cpu();
+    sum_t += sums[0].item<double>();
+    sum_r += sums[1].item<double>();
+    finite_ += sums[2].item<int64_t>();
+  });
+  auto count = static_cast<double>(std::max<int64_t>(finite_, 1));
+  rms_truth_ = std::sqrt(sum_t / count);
+  double rms_r = std::sqrt(sum_r / count);
+  in_chunks(numel_, [&](int64_t at, int64_t n) {
+    at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble);
+    at::Tensor ratio = d.sub_(t).abs_().div_(t.abs().add_(rms_truth_));
+    ratio.masked_fill_(ratio.isfinite().logical_not(), 0);
+    worst = std::max(worst, ratio.max().item<double>());
+  });
+  allowed_ = std::min(std::max(kWorstFactor * worst, tolerance.floor), tolerance.cap);
+  allowed_rms_ =
+      std::min(std::max(kRmsFactor * (rms_truth_ > 0 ? rms_r / rms_truth_ : 0), tolerance.rms_floor), tolerance.cap);
+  if (finite_ < numel_) reference_ = r.clone();
+}
+
+int64_t Expectation::bytes() const {
+  int64_t sum = static_cast<int64_t>(truth_.nbytes());
+  return reference_.defined() ? sum + static_cast<int64_t>(reference_.nbytes()) : sum;
+}
+
+void Judgement::add(int64_t from, const at::Tensor& chunk) {
+  CHECK(chunk.scalar_type() == expected_.dtype_ && from + chunk.numel() <= expected_.numel_);
+  in_chunks(chunk.numel(), [&](int64_t at, int64_t n) {
+    at::Tensor part = chunk.narrow(0, at, n);
+    at::isFloatingType(expected_.dtype_) ? add_floats(from + at, part) : add_exact(from + at, part);
+  });
+}
+
+void Judgement::add_floats(int64_t from, const at::Tensor& chunk) {
+  const Expectation& e = expected_;
+  int64_t n = chunk.numel();
+  at::Tensor t = e.truth_.narrow(0, from, n), c = chunk.to(at::kDouble);
+  at::Tensor error = at::sub(c, t).abs_(), bound = t.abs().add_(e.rms_truth_).mul_(e.allowed_).add_(e.quantum_);
+  at::Tensor wrong, not_finite;
+  if (!e.reference_.defined()) {  // Everything should be finite: a NaN fails `<=`, an infinity too.
+    wrong = error.le(bound).logical_not_();
+    not_finite = c.isfinite().logical_not_();
+    error.masked_fill_(not_finite, 0);
+  } else {
+    at::Tensor r = e.reference_.narrow(0, from, n).to(at::kDouble);
+    at::Tensor finite = r.isfinite().logical_and_(t.isfinite());
+    at::Tensor either = c.isnan().logical_and_(r.isnan().logical_or_(t.isnan()));
+    either.logical_or_(c.eq(r)).logical_or_(c.eq(t));
+    at::Tensor near = t.abs().add_(e.rms_truth_).mul_(e.allowed_).ge_(error).to(at::kBool);
+    either.logical_or_(c.isfinite().logical_and_(t.isfinite()).logical_and_(near));
+    wrong = at::where(finite, error.le(bound).logical_not_(), either.logical_not());
+    not_finite = finite.logical_and(c.isfinite().logical_not_());
+    error.masked_fill_(not_finite.logical_or(finite.logical_not()), 0);
+  }
+  at::Tensor sums = at::stack({error.dot(error), at::div(error, bound).max(), wrong.sum().to(at::kDouble),
+                               not_finite.sum().to(at::kDouble)})
+                        .cpu();
+  sum_squares_ += sums[0].item<double>();
+  worst_ = std::max(worst_, sums[1].item<double>());
+  bool first_not_finite = sums[3].item<int64_t>() > 0;
+  if (sums[2].item<int64_t>() > 0 && (wrong_ == 0 || (not_finite_ == 0 && first_not_finite))) {
+    note_wrong(from, chunk, first_not_finite ? not_finite : wrong, first_not_finite);
+  }
+  wrong_ += sums[2].item<int64_t>();
+  not_finite_ += sums[3].item<int64_t>();
+}
+
+void Judgement::add_exact(int64_t from, const at::Tensor& chunk) {
+  int64_t n = chunk.numel();
+  at::Tensor wrong = chunk.ne(expected_.reference_.narrow(0, from, n));
+  if (expected_.truth_.scalar_type() == expected_.dtype_) {
+    wrong.logical_and_(chunk.ne(expected_.truth_.narrow(0, from, n)));
+  }
+  auto count = wrong.sum().item<int64_t>();
+  if (count > 0 && wrong_ == 0) note_wrong(from, chunk, wrong, false);
+  wrong_ += count;
+}
+
+void Judgement::note_wrong(int64_t from, const at::Tensor& chunk, const at::Tensor& wrong, bool) {
+  auto index = wrong.to(at::kByte).argmax().item<int64_t>();
+  first_ = from + index;
+  const at::Tensor& shown = at::isFloatingType(expected_.dtype_) ? expected_.truth_ : expected_.reference_;
+  first_expected_ = shown[first_].to(at::kDouble).item<double>();
+  first_got_ = chunk[index].to(at::kDouble).item<double>();
+}
+
+Comparison Judgement::finish() const {
+  Comparison result;
+  const Expectation& e = expected_;
+  bool floating = at::isFloatingType(e.dtype_);
+  result.worst = worst_;
+  if (wrong_ > 0) {
+    result.outcome = not_finite_ > 0 ? Outcome::kNotFinite : Outcome::kWrongOutput;
+    if (!floating) result.worst = INFINITY;
+    std::vector<int64_t> index(e.shape_.size());
+    int64_t flat = first_;
+    for (size_t i = e.shape_.size(); i-- > 0; flat /= std::max<int64_t>(e.shape_[i], 1)) index[i] = flat % e.shape_[i];
+    result.message =
+        cat(name_, " differs from the reference in ", wrong_, " of ", e.numel_, " elements; first at ",
+            dims_text(index), ": expected ", short_number(first_expected_), ", got ", short_number(first_got_));
+    if (floating && std::isfinite(first_got_) && std::isfinite(first_expected_)) {
+      result.message += cat(" (error ", short_number(std::abs(first_got_ - first_expected_)), ", allowed ",
+                            short_number(e.allowed_ * (std::abs(first_expected_) + e.rms_truth_) + e.quantum_), ")");
+    }
+    return result;
+  }
+  if (!floating) return result;
+  double rms = e.finite_ ? std::sqrt(sum_squares_ / static_cast<double>(e.finite_)) : 0;
+  double bound = e.allowed_rms_ * e.rms_truth_ + e.quantum_;
+  result.worst = std::max(result.worst, rms / bound);
+  if (rms > bound) {
+    result.outcome = Outcome::kWrongOutput;
+    result.message = cat(name_, " is too imprecise for ", to_string(from_torch(e.dtype_)), ": root mean square error ",
+                         short_number(rms), ", allowed ", short_number(bound));
+  }
+  return result;
+}
+
+}  // namespace tritonrl

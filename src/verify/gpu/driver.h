@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// CudaDriver: the driver's entry points, fetched at run time, and what is launched through them: a recording's cubins,
+// and three small kernels of our own (guard check, hold, cache flush comes from memset).
+//
+// Works in the primary context that LibTorch uses, on its default stream. All functions throw ReplayFailure; after
+// `context_lost` the process must end. Thread rule: one thread.
+#pragma once
+
+#include <cuda.h>
+
+#include <map>
+#include <string>
+
+#include "verify/gpu/tape.h"
+
+namespace tritonrl {
+
+// Loads libcuda. Throws Error (environment) where there is no driver.
+class CudaDriver {
+ public:
+  static const CudaDriver& get();
+
+  // Turns a failed call into a ReplayFailure that says `what`.
+  void check(CUresult result, const char* what) const;
+
+  decltype(&::cuModuleLoadData) module_load;
+  decltype(&::cuModuleUnload) module_unload;
+  decltype(&::cuModuleGetFunction) module_function;
+  decltype(&::cuFuncSetAttribute) function_set;
+  decltype(&::cuFuncGetAttribute) function_get;
+  decltype(&::cuLaunchKernelEx) launch;
+  decltype(&::cuMemsetD32Async) fill;
+  decltype(&::cuStreamSynchronize) synchronize;
+  decltype(&::cuGetErrorName) error_name;
+  decltype(&::cuGetErrorString) error_text;
+  decltype(&::cuTensorMapEncodeTiled) encode_tensor_map;
+
+ private:
+  CudaDriver();
+};
+
+// Our own kernels.
+class OwnKernels {
+ public:
+  static OwnKernels& get();
+  // Adds to *counter the number of 32-bit words in [at, at + words) that are not `pattern`.
+  void count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter);
+  // Holds the stream until *flag (mapped host memory) is not 0, at most limit_ns.
+  void hold(CUdeviceptr flag, uint64_t limit_ns);
+
+ private:
+  OwnKernels();
+  CUmodule module_ = nullptr;
+  CUfunction damage_ = nullptr, hold_ = nullptr;
+};
+
+// Launches a recording's cubins. Modules are loaded on first use and unloaded with the object.
+class CudaLauncher : public Launcher {
+ public:
+  ~CudaLauncher() override;
+  void launch(const PlanCubin& cubin, const PlanChoice& choice, const std::vector<LaunchArgument>& arguments) override;
+  void wait() override;
+
+ private:
+  struct Loaded {
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    at::Tensor global_scratch, profile_scratch;
+  };
+  Loaded& load(const PlanCubin& cubin);
+  std::map<const PlanCubin*, Loaded> loaded_;
+};
+
+}  // namespace tritonrl

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// GuardedMemory: LibTorch's CUDA allocator in the replayer. Every buffer lies between two guard zones, and is filled
+// with NaN patterns before it is handed out, so that reads of memory that nobody wrote give NaN and writes outside of a
+// buffer leave a trace.
+//
+// Freed blocks are kept for the next request of their size class. Not poisoned while timing. Thread rule: one thread
+// and one stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tritonrl {
+
+class GuardedMemory {
+ public:
+  static constexpr size_t kGuardBytes = 4096;
+
+  // Puts itself in the place of LibTorch's allocator; before the first allocation. `cap_bytes`: all that may be held.
+  static void install(size_t cap_bytes);
+
+  // A new pattern for everything handed out from now on; also re-paints the guards of live buffers.
+  static void new_poison(uint32_t random);
+  static void set_poisoning(bool on);
+
+  // Words of guard zones that were overwritten since the last call, of buffers alive or freed. Waits for the device.
+  static int64_t damage();
+
+  static size_t held_bytes();
+  // Gives unused blocks back to the driver.
+  static void trim();
+};
+
+}  // namespace tritonrl

@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/gpu/judge.h"
+
+#include <ATen/ATen.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr double kNoise = 0.1;       // As worker/oracle.py perturbs parameters that start as constants.
+constexpr double kPatience = 60;     // For questions that take no time at all.
+constexpr int kMaxFaultsInARow = 3;  // Replayers that did not come up, until the GPU is given up.
+constexpr size_t kMaxTasks = 16;
+
+struct Fault {  // Ours, or the machine's.
+  std::string message;
+  bool gpu_is_gone = false;
+};
+
+void seed_device(at::Device device, uint64_t seed) {
+  auto generator = at::globalContext().defaultGenerator(device);
+  std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  at::Tensor x = a.contiguous(), y = b.contiguous();
+  auto bytes = static_cast<int64_t>(x.nbytes());
+  return bytes == static_cast<int64_t>(y.nbytes()) &&
+         (bytes == 0 || at::equal(bytes_of(x, 0, bytes), bytes_of(y, 0, bytes)));
+}
+
+// Inputs whose memory some step of forward writes to.
+std::vector<size_t> written_inputs(const Plan& plan) {
+  std::set<int64_t> written;
+  for (size_t i = plan.init_steps + plan.input_steps; i < plan.tape.size(); ++i) {
+    const PlanStep& step = plan.tape[i];
+    for (int64_t out : step.outs) {
+      bool in_place = std::count(step.reads.begin(), step.reads.end(), out) > 0;
+      if (in_place) written.insert(plan.values[static_cast<size_t>(out)].storage);
+    }
+  }
+  std::vector<size_t> found;
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (plan.inputs[i].value < 0) continue;
+    if (written.count(plan.values[static_cast<size_t>(plan.inputs[i].value)].storage)) found.push_back(i);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected, const std::string& name) {
+  using Kind = Nest<int64_t>::Kind;
+  auto kind_name = [](Kind kind) {
+    return kind == Kind::kLeaf    ? "a tensor"
+           : kind == Kind::kList  ? "a list"
+           : kind == Kind::kTuple ? "a tuple"
+           : kind == Kind::kDict  ? "a dict"
+                                  : "a value that is no tensor";
+  };
+  if (got.kind != expected.kind) return cat(name, " is ", kind_name(got.kind), ", expected ", kind_name(expected.kind));
+  if (got.kind == Kind::kValue && got.value != expected.value) {
+    return cat(name, " is ", got.value.dump(-1, ' ', false, Json::error_handler_t::replace), ", expected ",
+               expected.value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  if (got.children.size() != expected.children.size() || got.keys != expected.keys) {
+    return cat(name, " has ", got.children.size(), " items",
+               got.children.size() == expected.children.size() ? " under other keys" : "", ", expected ",
+               expected.children.size());
+  }
+  for (size_t i = 0; i < got.children.size(); ++i) {
+    std::string child = got.kind == Kind::kDict ? cat(name, "['", got.keys[i], "']") : cat(name, "[", i, "]");
+    std::string found = structure_difference(got.children[i], expected.children[i], child);
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+Judge::Judge(Channel& verifier, JudgeOptions options) : verifier_(verifier), options_(std::move(options)) {}
+Judge::~Judge() = default;
+
+void Judge::serve() {
+  for (;;) {
+    Message question;
+    if (verifier_.receive(&question, -1) != Channel::Answer::kCame) return;
+    Json reply;
+    try {
+      reply = answer(question.header, std::move(question.payload));
+    } catch (const ReplayFailure& failure) {
+      reply = {{"outcome", to_string(failure.outcome)}, {"message", failure.message}};
+    } catch (const Fault& fault) {
+      reply = {{"outcome", "harness_fault"}, {"message", fault.message}};
+      if (fault.gpu_is_gone) reply["quarantined"] = fault.message;
+    } catch (const c10::OutOfMemoryError&) {
+      oracles_.clear();
+      oracle_order_.clear();
+      oracle_bytes_ = 0;
+      reply = {{"outcome", "harness_fault"}, {"message", "the GPU's memory does not hold this task"}};
+    } catch (const std::exception& error) {
+      reply = {{"outcome", "harness_fault"}, {"message", std::string(error.what()).substr(0, 1000)}};
+    }
+    if (!verifier_.send(reply)) return;
+  }
+}
+
+Json Judge::answer(const Json& question, std::string payload) {
+  std::string what = question.at("do").get<std::string>();
+  until_ = now_s() + question.value("deadline_s", kPatience);
+  if (what == "hello") return hello(question);
+  if (what == "task") {
+    std::string key = question.at("key").get<std::string>();
+    if (tasks_.count(key)) return {{"outcome", "pass"}};
+    auto parsed = parse_plan_file(std::make_shared<const std::string>(payload));
+    if (!parsed) throw Fault{"the reference's recording does not parse: " + parsed.why};
+    while (tasks_.size() >= kMaxTasks) {
+      tasks_.erase(task_order_.front());
+      task_order_.pop_front();
+    }
+    task_order_.push_back(key);
+    Task& task = tasks_[key];
+    task.file = std::move(*parsed.value);
+    task.bytes = std::move(payload);
+    return {{"outcome", "pass"}};
+  }
+  if (what == "candidate") {
+    candidate_.reset();
+    if (at_work_) at_work_->has_candidate = false;
+    auto parsed = parse_plan_file(std::make_shared<const std::string>(payload));
+    if (!parsed) throw ReplayFailure{Outcome::kTampered, parsed.why};
+    candidate_ = std::move(*parsed.value);
+    candidate_bytes_ = std::move(payload);
+    return {{"outcome", "pass"}};
+  }
+  if (what == "run") return run(question);
+  if (what == "time") return time(question);
+  throw Fault{"the verifier asked for " + what};
+}
+
+Json Judge::hello(const Json& question) {
+  staging_ = Staging::create(options_.device);
+  Json reply = {{"outcome", "pass"}, {"name", "CPU"}, {"memory", 0}};
+  int64_t memory = int64_t{8} << 30;
+  if (options_.device.is_cuda()) {
+    cudaDeviceProp properties;
+    size_t free = 0, total = 0;
+    if (cudaGetDeviceProperties(&properties, options_.device.index()) != cudaSuccess ||
+        cudaMemGetInfo(&free, &total) != cudaSuccess) {
+      throw Fault{"CUDA does not answer", true};
+    }
+    cache_bytes_ = properties.l2CacheSize;
+    memory = static_cast<int64_t>(free);
+    reply["name"] = properties.name;
+    reply["memory"] = total;
+    reply["free"] = free;
+    if (free < (size_t{4} << 30)) throw Fault{"another program holds the GPU's memory", true};
+  }
+  oracle_cap_ = static_cast<int64_t>(static_cast<double>(memory) * question.value("memory_share", 0.25));
+  at_work_ = start_replayer();
+  spare_ = start_replayer();
+  greet();
+  if (options_.device.is_cuda()) {
+    Json measured = ask({{"do", "measure"}});
+    bandwidth_ = measured.at("bandwidth").get<double>();
+    reply["bandwidth"] = bandwidth_;
+    reply["noise"] = measured.at("noise");
+  }
+  return reply;
+}
+
+// --- Replayers.
+
+std::unique_ptr<Judge::Remote> Judge::start_replayer() {
+  auto remote = std::make_unique<Remote>();
+  remote->channel = Channel::start({options_.replay_program, options_.device.str()}, staging_->inherit());
+  remote->channel->send({{"do", "hello"}, {"staging", staging_->handle()}});
+  return remote;
+}
+
+void Judge::greet() {
+  while (!at_work_->greeted) {
+    Message reply;
+    if (at_work_->channel->receive(&reply, kPatience) == Channel::Answer::kCame && reply.header.contains("ok")) {
+      at_work_->greeted = true;
+      faults_ = 0;
+      return;
+    }
+    std::string why = reply.header.is_object() && reply.header.contains("failure")
+                          ? reply.header["failure"].value("message", "")
+                          : "it did not answer";
+    if (++faults_ >= kMaxFaultsInARow) throw Fault{cat("no replayer comes up on this GPU: ", why), true};
+    at_work_ = start_replayer();
+  }
+}
+
+void Judge::replace_replayer() {
+  at_work_ = std::move(spare_);
+  spare_ = start_replayer();
+}
+
+Json Judge::ask(Json question, const std::string& payload) {
+  greet();
+  double seconds = std::max(until_ - now_s(), 0.05);
+  Message reply;
+  auto came = Channel::Answer::kGone;
+  if (at_work_->channel->send(question, payload)) came = at_work_->channel->receive(&reply, seconds);
+  if (came == Channel::Answer::kCame && reply.header.contains("ok")) return std::move(reply.header);
+  if (came == Channel::Answer::kLate) {
+    replace_replayer();
+    throw ReplayFailure{Outcome::kTimeout, "the kernels did not end before the deadline"};
+  }
+  if (came == Channel::Answer::kGone) {
+    replace_replayer();
+    throw ReplayFailure{Outcome::kRuntimeError, "the kernels ended the process they ran in"};
+  }
+  const Json& failure = reply.header.at("failure");
+  ReplayFailure thrown{outcome_from_string(failure.at("outcome").get<std::string>()).value_or(Outcome::kHarnessFault),
+                       failure.at("message").get<std::string>(), failure.at("lost").get<bool>()};
+  if (thrown.context_lost) replace_replayer();
+  throw thrown;
+}
+
+void Judge::sync() {
+  if (options_.device.is_cuda() && cudaStreamSynchronize(nullptr) != cudaSuccess) {
+    throw Fault{"the judge's own CUDA context failed", true};
+  }
+}
+
+void Judge::push(const std::string& slot, const std::string& name,
+                 const std::vector<std::pair<int64_t, at::Tensor>>& values) {
+  Json items = Json::array();
+  int64_t at = 0;
+  auto flush = [&] {
+    sync();
+    ask({{"do", "put"}, {"slot", slot}, {"case", name}, {"items", items}});
+    items = Json::array();
+    at = 0;
+  };
+  for (const auto& [id, tensor] : values) {
+    at::Tensor whole = tensor.contiguous();
+    auto left = static_cast<int64_t>(whole.nbytes());
+    for (int64_t offset = 0;;) {
+      int64_t n = std::min(left, Staging::kBytes - at);
+      if (n > 0) staging_->bytes(at, n).copy_(bytes_of(whole, offset, n));
+      items.push_back({{"value", id}, {"offset", offset}, {"bytes", n}, {"at", at}});
+      offset += n;
+      left -= n;
+      at += (n + 255) / 256 * 256;
+      if (at >= Staging::kBytes || items.size() >= 4096) flush();
+      if (left == 0) break;
+    }
+  }
+  if (!items.empty()) flush();
+}
+
+void Judge::pull(const std::string& name, const char* kind, int64_t key, int64_t bytes,
+                 const std::function<void(int64_t, const at::Tensor&)>& fn) {
+  for (int64_t offset = 0; offset < bytes; offset += Staging::kBytes) {
+    int64_t n = std::min(Staging::kBytes, bytes - offset);
+    Json item = {{kind, key}, {"offset", offset}, {"bytes", n}, {"at", 0}};
+    ask({{"do", "get"}, {"slot", "candidate"}, {"case", name}, {"items", Json::array({item})}});
+    fn(offset, staging_->bytes(0, n));
+    sync();
+  }
+}
+
+// --- References.
+
+void Judge::perturb(ReferenceCase& at, int64_t weight_seed) {
+  std::set<void*> done;
+  for (Parameter& parameter : at.parameters) {
+    at::Tensor& value = parameter.value;
+    parameter.initial = value;
+    if (!at::isFloatingType(value.scalar_type()) || value.numel() == 0) continue;
+    if (!done.insert(value.data_ptr()).second) continue;
+    at::Tensor first = value.flatten()[0];
+    if (!value.eq(first).all().item<bool>() || !first.isfinite().item<bool>()) continue;
+    parameter.initial = value.clone();
+    Rng stream = Rng(static_cast<uint64_t>(weight_seed)).at(parameter.name);
+    seed_device(options_.device, stream.next_u64());
+    at::Tensor noise = at::randn(value.sizes(), value.options().dtype(at::kFloat)).mul_(kNoise);
+    at::Tensor moved = value.to(at::kFloat).add_(noise);
+    if (parameter.name.size() >= 11 && parameter.name.substr(parameter.name.size() - 11) == "running_var") {
+      moved = moved.abs_().add_(0.01);
+    }
+    value.copy_(moved);
+  }
+}
+
+Judge::ReferenceCase& Judge::reference(const Json& question) {
+  std::string key = question.at("task").get<std::string>(), name = question.at("case").get<std::string>();
+  auto it = tasks_.find(key);
+  if (it == tasks_.end()) throw Fault{"the judge was not given this task"};
+  Task& task = it->second;
+  auto weight_seed = question.at("weight_seed").get<int64_t>();
+  if (task.weight_seed != weight_seed) task.cases.clear();
+  task.weight_seed = weight_seed;
+  ReferenceCase& at = task.cases[name];
+  if (at.plan) return at;
+  const Plan* plan = task.file.find(name);
+  if (!plan) throw Fault{"the reference has no case " + name};
+  at.own = std::make_unique<Tape>(task.file, *plan, TapeOptions{options_.device, false, nullptr});
+  at.exact = std::make_unique<Tape>(task.file, *plan, TapeOptions{options_.device, true, nullptr});
+  seed_device(options_.device, static_cast<uint64_t>(weight_seed));
+  at.own->run_init();
+  for (const PlanParameter& parameter : plan->parameters) {
+    at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value)});
+  }
+  perturb(at, weight_seed);
+  for (size_t i = 0; i < plan->init_steps; ++i) {
+    for (int64_t id : plan->tape[i].outs) {
+      if (!at.own->has(id)) continue;
+      const at::Tensor& value = at.own->value(id);
+      at.exact->bind(id, at::isFloatingType(value.scalar_type()) ? value.to(at::kDouble) : value.clone());
+    }
+  }
+  at.mutated = written_inputs(*plan);
+  at.plan = plan;
+  return at;
+}
+
+void Judge::draw_inputs(ReferenceCase& at, int64_t seed) {
+  if (at.input_seed == seed) return;
+  at.inputs.clear();
+  seed_device(options_.device, static_cast<uint64_t>(seed));
+  at.own->run_inputs();
+  for (const PlanInput& input : at.plan->inputs) {
+    at.inputs.push_back(input.value < 0 ? at::Tensor() : at.own->value(input.value));
+  }
+  at.input_seed = seed;
+}
+
+const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
+  auto seed = question.at("input_seed").get<int64_t>();
+  std::string key = cat(question.at("task").get<std::string>(), "|", at.plan->name, "|",
+                        question.at("weight_seed").get<int64_t>(), "|", seed);
+  draw_inputs(at, seed);
+  if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
+
+  auto outputs_of = [&](Tape& tape, bool exact) {
+    for (size_t i = 0; i < at.inputs.size(); ++i) {
+      if (!at.inputs[i].defined()) continue;
+      bool written = std::count(at.mutated.begin(), at.mutated.end(), i) > 0;
+      at::Tensor bound = at.inputs[i];
+      if (exact && at::isFloatingType(bound.scalar_type())) {
+        bound = bound.to(at::kDouble);
+      } else if (written) {
+        bound = bound.clone();
+      }
+      tape.bind(at.plan->inputs[i].value, bound);
+    }
+    seed_device(options_.device, static_cast<uint64_t>(seed));
+    tape.run_forward();
+    auto outputs = tape.outputs();
+    for (size_t i = 0; i < at.inputs.size(); ++i) {
+      if (at.inputs[i].defined()) tape.bind(at.plan->inputs[i].value, exact ? at::Tensor() : at.inputs[i]);
+    }
+    return outputs;
+  };
+  Oracle made;
+  try {
+    std::vector<at::Tensor> reference = outputs_of(*at.own, false), truth;
+    if (at.exact_fits) {
+      try {
+        truth = outputs_of(*at.exact, true);
+      } catch (const ReplayFailure&) {  // Too large, or an operator without float64.
+        at.exact_fits = false;
+        at.exact->forget_forward();
+      }
+    }
+    if (!at.exact_fits) {  // The next best: its own dtypes, without TF32.
+      at::globalContext().setAllowTF32CuDNN(false);
+      truth = outputs_of(*at.own, false);
+      at::globalContext().setAllowTF32CuDNN(true);
+    }
+    for (size_t i = 0; i < reference.size(); ++i) {
+      at::Tensor t = truth[i];
+      if (at::isFloatingType(reference[i].scalar_type())) t = t.to(at::kDouble);
+      made.outputs.emplace_back(reference[i], t);
+      made.bytes += made.outputs.back().bytes();
+    }
+    at.own->forget_forward();
+    at.exact->forget_forward();
+  } catch (const ReplayFailure& failure) {
+    throw Fault{cat("the reference fails: ", failure.message), failure.context_lost};
+  }
+  while (!oracle_order_.empty() && oracle_bytes_ + made.bytes > oracle_cap_) {
+    oracle_bytes_ -= oracles_.at(oracle_order_.front()).bytes;
+    oracles_.erase(oracle_order_.front());
+    oracle_order_.pop_front();
+  }
+  oracle_bytes_ += made.bytes;
+  oracle_order_.push_back(key);
+  return oracles_[key] = std::move(made);
+}
+
+// --- Candidates.
+
+const Plan& Judge::candidate_plan(const Json& question) const {
+  if (!candidate_) throw Fault{"the judge was not given a candidate"};
+  std::string name = question.at("case").get<std::string>();
+  const Plan* plan = candidate_->find(name);
+  if (!plan) throw ReplayFailure{Outcome::kTampered, "the recording lacks a case"};
+  return *plan;
+}
+
+void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed) {
+  if (plan.init_steps > 0) {
+    ask({{"do", "init"}, {"slot", slot}, {"case", plan.name}, {"seed", static_cast<uint64_t>(weight_seed)}});
+  }
+  std::vector<std::pair<int64_t, at::Tensor>> values;
+  std::set<const Parameter*> taken;
+  std::vector<const PlanParameter*> rest;
+  auto alike = [&](const PlanParameter& own, const Parameter& theirs) {
+    const PlanValue& value = plan.values[static_cast<size_t>(own.value)];
+    return theirs.value.sizes() == at::IntArrayRef(value.shape) && theirs.value.scalar_type() == to_torch(value.dtype);
+  };
+  for (const PlanParameter& own : plan.parameters) {
+    auto match = std::find_if(at.parameters.begin(), at.parameters.end(),
+                              [&](const Parameter& p) { return p.name == own.name && alike(own, p); });
+    if (match == at.parameters.end()) {
+      rest.push_back(&own);
+      continue;
+    }
+    taken.insert(&*match);
+    values.emplace_back(own.value, match->value);
+  }
+  // Under another name: recognised by what __init__ made of it, in order.
+  for (const PlanParameter* own : rest) {
+    const PlanValue& value = plan.values[static_cast<size_t>(own->value)];
+    auto options = at::TensorOptions(options_.device).dtype(to_torch(value.dtype));
+    at::Tensor initial = at::empty(value.shape, options);
+    if (own->has_bytes) {
+      at::Tensor host = at::empty(value.shape, options.device(at::kCPU));
+      std::copy(own->initial.begin(), own->initial.end(), static_cast<char*>(host.data_ptr()));
+      initial = host.to(options_.device);
+    } else if (plan.init_steps > 0) {
+      pull(plan.name, "value", own->value, static_cast<int64_t>(initial.nbytes()),
+           [&](int64_t offset, const at::Tensor& chunk) { bytes_of(initial, offset, chunk.numel()).copy_(chunk); });
+    } else {
+      throw ReplayFailure{Outcome::kTampered, "a parameter without a value"};
+    }
+    for (const Parameter& theirs : at.parameters) {
+      if (taken.count(&theirs) || !alike(*own, theirs) || !same_bits(initial, theirs.initial)) continue;
+      taken.insert(&theirs);
+      initial = theirs.value;
+      break;
+    }
+    values.emplace_back(own->value, initial);
+  }
+  push(slot, plan.name, values);
+}
+
+void Judge::give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at) {
+  std::vector<std::pair<int64_t, at::Tensor>> values;
+  if (plan.inputs.size() != at.inputs.size()) throw ReplayFailure{Outcome::kTampered, "another number of inputs"};
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    if ((plan.inputs[i].value >= 0) != at.inputs[i].defined()) throw ReplayFailure{Outcome::kTampered, "other inputs"};
+    if (plan.inputs[i].value < 0) continue;
+    const PlanValue& value = plan.values[static_cast<size_t>(plan.inputs[i].value)];
+    if (at.inputs[i].sizes() != at::IntArrayRef(value.shape) || at.inputs[i].scalar_type() != to_torch(value.dtype)) {
+      throw ReplayFailure{Outcome::kTampered, "other inputs"};
+    }
+    values.emplace_back(plan.inputs[i].value, at.inputs[i]);
+  }
+  push(slot, plan.name, values);
+}
+
+Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle) {
+  std::string difference = structure_difference(plan.outputs, at.plan->outputs);
+  if (!difference.empty()) return {Outcome::kWrongOutput, difference, INFINITY};
+  Json metadata = ask({{"do", "outputs"}, {"slot", "candidate"}, {"case", plan.name}}).at("outputs");
+  Comparison worst;
+  size_t index = 0;
+  std::vector<std::string> names;
+  for_each_leaf(plan.outputs, [&](int64_t, const std::string& path) { names.push_back("output" + path); });
+  for (const Expectation& expected : oracle.outputs) {
+    auto shape = metadata.at(index).at("shape").get<std::vector<int64_t>>();
+    auto dtype = metadata.at(index).at("dtype").get<std::string>();
+    if (shape != expected.shape()) {
+      return {Outcome::kWrongOutput,
+              cat(names[index], " has shape ", dims_text(shape), ", expected ", dims_text(expected.shape())), INFINITY};
+    }
+    if (dtype != to_string(from_torch(expected.dtype()))) {
+      return {Outcome::kWrongOutput,
+              cat(names[index], " has dtype ", dtype, ", expected ", to_string(from_torch(expected.dtype()))),
+              INFINITY};
+    }
+    Judgement judgement(expected, names[index]);
+    auto size = static_cast<int64_t>(c10::elementSize(expected.dtype()));
+    pull(plan.name, "output", static_cast<int64_t>(index), expected.numel() * size,
+         [&](int64_t offset, const at::Tensor& chunk) { judgement.add(offset / size, chunk.view(expected.dtype())); });
+    Comparison one = judgement.finish();
+    if (one.outcome != Outcome::kPass) return one;
+    worst.worst = std::max(worst.worst, one.worst);
+    ++index;
+  }
+  return worst;
+}
+
+std::string Judge::changed_input(const Plan& plan, ReferenceCase& at) {
+  for (size_t i = 0; i < at.inputs.size(); ++i) {
+    if (!at.inputs[i].defined() || std::count(at.mutated.begin(), at.mutated.end(), i)) continue;
+    at::Tensor whole = at.inputs[i].contiguous();
+    bool same = true;
+    pull(plan.name, "value", plan.inputs[i].value, static_cast<int64_t>(whole.nbytes()),
+         [&](int64_t offset, const at::Tensor& chunk) {
+           same = same && at::equal(chunk, bytes_of(whole, offset, chunk.numel()));
+         });
+    if (!same) return cat("input ", i, " is changed, which the reference does not do");
+  }
+  return "";
+}
+
+Json Judge::run(const Json& question) {
+  ReferenceCase& at = reference(question);
+  const Oracle& expected = oracle(question, at);
+  const Plan& plan = candidate_plan(question);
+  until_ = now_s() + question.value("deadline_s", kPatience);  // The reference's time is not the candidate's.
+  greet();
+  if (!at_work_->has_candidate) {
+    ask({{"do", "load"}, {"slot", "candidate"}}, candidate_bytes_);
+    at_work_->has_candidate = true;
+  }
+  give_weights("candidate", plan, at, question.at("weight_seed").get<int64_t>());
+  give_inputs("candidate", plan, at);
+  Json done = ask({{"do", "forward"},
+                   {"slot", "candidate"},
+                   {"case", plan.name},
+                   {"launches", question.value("launches", true)},
+                   {"careful", true},
+                   {"seed", question.at("input_seed")},
+                   {"poison", question.at("poison")}});
+  Comparison comparison = collect(plan, at, expected);
+  Json reply = {{"outcome", to_string(comparison.outcome)}, {"message", comparison.message}};
+  if (std::isfinite(comparison.worst)) reply["worst"] = comparison.worst;
+  if (comparison.outcome == Outcome::kPass) {
+    std::string problem = changed_input(plan, at);
+    if (problem.empty() && done.at("damage").get<int64_t>() > 0) problem = "a kernel writes outside of its tensors";
+    if (!problem.empty()) reply = {{"outcome", "wrong_output"}, {"message", problem}};
+  }
+  ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
+  return reply;
+}
+
+Json Judge::time(const Json& question) {
+  ReferenceCase& at = reference(question);
+  const Plan& plan = candidate_plan(question);
+  std::string key = question.at("task").get<std::string>();
+  auto weight_seed = question.at("weight_seed").get<int64_t>();
+  auto seeds = question.at("input_seeds").get<std::vector<int64_t>>();
+  CHECK(seeds.size() == 2);
+  greet();
+  if (!at_work_->has_candidate) {
+    ask({{"do", "load"}, {"slot", "candidate"}}, candidate_bytes_);
+    at_work_->has_candidate = true;
+  }
+  if (at_work_->reference != key) {
+    ask({{"do", "load"}, {"slot", "reference"}}, tasks_.at(key).bytes);
+    at_work_->reference = key;
+    give_weights("reference", *at.plan, at, weight_seed);
+  }
+  draw_inputs(at, seeds[0]);
+  give_inputs("reference", *at.plan, at);
+  Json second = question;
+  second["input_seed"] = seeds[1];
+  const Oracle& expected = oracle(second, at);
+  until_ = now_s() + question.value("deadline_s", kPatience);
+  give_weights("candidate", plan, at, weight_seed);
+  give_inputs("candidate", plan, at);
+  Json restore = Json::array();
+  for (size_t i : at.mutated) restore.push_back(plan.inputs[i].value);
+  Json timed = ask({{"do", "time"},
+                    {"case", plan.name},
+                    {"reference_case", at.plan->name},
+                    {"warm_ups", question.at("warm_ups")},
+                    {"readings", question.at("readings")},
+                    {"cold", question.value("cold", true)},
+                    {"restore", restore}});
+  Comparison comparison = collect(plan, at, expected);
+  Json reply = {{"outcome", to_string(comparison.outcome)},
+                {"message", comparison.message.empty() ? "" : "while it was timed, " + comparison.message},
+                {"readings", timed.at("readings")},
+                {"triton_share", timed.at("triton_share")},
+                {"chosen", timed.at("chosen")}};
+  // Nothing that has to be read and written from memory can be done faster than the memory is.
+  int64_t bytes = 0;
+  for (const Expectation& one : expected.outputs) {
+    bytes += one.numel() * static_cast<int64_t>(c10::elementSize(one.dtype()));
+  }
+  double floor = bandwidth_ > 0 ? static_cast<double>(std::max<int64_t>(bytes - cache_bytes_, 0)) / bandwidth_ : 0;
+  reply["floor_s"] = floor;
+  ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
+  return reply;
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judge: the process that knows the answer. Owns the weights, the secret inputs, the float64 oracle and the comparison;
+// runs no byte of a candidate. Starts replayers (one at work, one spare) and asks them.
+//
+// What it runs itself are recordings of references: trusted code, in the task's own dtypes and in float64. A
+// candidate's outputs come through the shared memory chunk by chunk and are compared as they come. Expected outputs
+// never leave the process.
+//
+// Questions of the verifier (verify/gpu_lane.h), JSON over the Channel:
+//
+//   hello      {"memory_share": x}                    -> {"name", "memory", "bandwidth", "noise": [[seconds, band],
+//   ...]} task       {"key"} + recording of the reference   kept until the memory is needed candidate  {} + recording
+//   replaces the last one run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
+//                                                     -> {"outcome", "message", "worst"}
+//   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "warm_ups", "readings", "cold", "deadline_s"}
+//                                                     -> the same, and {"readings", "triton_share", "floor_s"}
+//
+// A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, and
+// {"quarantined": reason} that this GPU is given up.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verify/channel.h"
+#include "verify/gpu/compare_device.h"
+#include "verify/gpu/staging.h"
+#include "verify/gpu/tape.h"
+
+namespace tritonrl {
+
+struct JudgeOptions {
+  at::Device device = at::kCPU;
+  std::string replay_program;
+};
+
+class Judge {
+ public:
+  Judge(Channel& verifier, JudgeOptions options);
+  ~Judge();
+  void serve();
+
+ private:
+  // A replayer at work or in reserve.
+  struct Remote {
+    std::unique_ptr<Channel> channel;
+    bool greeted = false;
+    bool has_candidate = false;
+    std::string reference;  // Key of the task whose reference it holds; "" = none.
+  };
+  struct Parameter {
+    std::string name;
+    at::Tensor initial, value;  // As __init__ left it, and what is run with.
+  };
+  struct ReferenceCase {
+    const Plan* plan = nullptr;
+    std::unique_ptr<Tape> own, exact;  // In its own dtypes; in float64.
+    std::vector<Parameter> parameters;
+    std::vector<size_t> mutated;  // Inputs that the reference writes to.
+    bool exact_fits = true;
+    int64_t input_seed = -1;  // Of the inputs below.
+    std::vector<at::Tensor> inputs;
+  };
+  struct Task {
+    PlanFile file;
+    int64_t weight_seed = 0;
+    std::map<std::string, ReferenceCase> cases;
+    std::string bytes;
+  };
+  struct Oracle {
+    std::vector<Expectation> outputs;
+    int64_t bytes = 0;
+  };
+
+  Json answer(const Json& question, std::string payload);
+  Json hello(const Json& question);
+  Json run(const Json& question);
+  Json time(const Json& question);
+
+  ReferenceCase& reference(const Json& question);
+  void draw_inputs(ReferenceCase& at, int64_t seed);
+  const Oracle& oracle(const Json& question, ReferenceCase& at);
+  void perturb(ReferenceCase& at, int64_t weight_seed);
+
+  const Plan& candidate_plan(const Json& question) const;
+  void give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed);
+  void give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at);
+  Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle);
+  std::string changed_input(const Plan& plan, ReferenceCase& at);
+
+  std::unique_ptr<Remote> start_replayer();
+  void greet();
+  void replace_replayer();
+  Json ask(Json question, const std::string& payload = "");
+  void push(const std::string& slot, const std::string& name,
+            const std::vector<std::pair<int64_t, at::Tensor>>& values);
+  void pull(const std::string& name, const char* kind, int64_t key, int64_t bytes,
+            const std::function<void(int64_t offset, const at::Tensor& chunk)>& fn);
+  void sync();
+
+  Channel& verifier_;
+  JudgeOptions options_;
+  std::unique_ptr<Staging> staging_;
+  std::unique_ptr<Remote> at_work_, spare_;
+  std::map<std::string, Task> tasks_;
+  std::list<std::string> task_order_;
+  std::map<std::string, Oracle> oracles_;
+  std::list<std::string> oracle_order_;
+  int64_t oracle_bytes_ = 0, oracle_cap_ = 0;
+  std::string candidate_bytes_;
+  std::optional<PlanFile> candidate_;
+  double until_ = 0;  // Deadline of the question at hand.
+  double bandwidth_ = 0;
+  int64_t cache_bytes_ = 0;
+  int faults_ = 0;
+};
+
+// Message when two structures of outputs differ, else "".
+std::string structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected,
+                                 const std::string& name = "output");
+
+}  // namespace tritonrl

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// tritonrl_replay DEVICE: the replayer's process; started by the judge, see replayer.h.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "base/error.h"
+#include "verify/gpu/replayer.h"
+
+int main(int argc, char** argv) {
+  using namespace tritonrl;
+  if (argc != 2) {
+    std::fprintf(stderr, "tritonrl_replay is started by tritonrl_judge\n");
+    return 2;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // The judge starts replayers from its one thread.
+  try {
+    auto judge = Channel::of_parent();
+    Replayer(*judge, at::Device(argv[1])).serve();
+    ::_exit(0);  // A spoilt context may hang in its destructors.
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tritonrl_replay: %s\n", error.what());
+    ::_exit(3);
+  }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/gpu/replayer.h"
+
+#include <ATen/ATen.h>
+#include <cuda_runtime_api.h>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "verify/gpu/guarded_memory.h"
+#include "verify/gpu/timing.h"
+
+namespace tritonrl {
+namespace {
+
+std::string text(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
+
+void seed_device(at::Device device, uint64_t seed) {
+  auto generator = at::globalContext().defaultGenerator(device);
+  std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
+
+}  // namespace
+
+void Replayer::serve() {
+  for (;;) {
+    Message question;
+    if (judge_.receive(&question, -1) != Channel::Answer::kCame) return;
+    Json reply;
+    bool lost = false;
+    try {
+      reply = answer(question.header, std::move(question.payload));
+      reply["ok"] = true;
+    } catch (const ReplayFailure& failure) {
+      lost = failure.context_lost;
+      reply = {{"failure", {{"outcome", to_string(failure.outcome)}, {"message", failure.message}, {"lost", lost}}}};
+    } catch (const c10::OutOfMemoryError& error) {
+      reply = {{"failure", {{"outcome", "out_of_memory"}, {"message", "the GPU's memory is full"}, {"lost", false}}}};
+    } catch (const std::exception& error) {
+      lost = true;
+      reply = {{"failure", {{"outcome", "harness_fault"}, {"message", error.what()}, {"lost", true}}}};
+    }
+    if (!judge_.send(reply) || lost) return;
+  }
+}
+
+Json Replayer::answer(const Json& question, std::string payload) {
+  std::string what = text(question, "do");
+  if (what == "hello") return hello(question);
+  if (what == "load") return load(question, std::move(payload));
+  if (what == "init") return init(question);
+  if (what == "put") return put(question);
+  if (what == "forward") return forward(question);
+  if (what == "get") return get(question);
+  if (what == "outputs") return outputs(question);
+  if (what == "time") return time(question);
+  if (what == "measure") return measure();
+  if (what == "forget") {
+    slot(question).images.clear();
+    tape(question).forget_forward();
+    return Json::object();
+  }
+  if (what == "drop") {
+    slots_.erase(text(question, "slot"));
+    return Json::object();
+  }
+  CHECK(false) << "the judge asked for " << what;
+  return {};
+}
+
+Json Replayer::hello(const Json& question) {
+  size_t free = 0, total = 0;
+  if (device_.is_cuda()) {
+    cudaMemGetInfo(&free, &total);
+    GuardedMemory::install(question.value("memory_bytes", free / 10 * 9));
+    OwnKernels::get();
+  }
+  staging_ = Staging::open(device_, text(question, "staging"));
+  return {{"memory", total}};
+}
+
+Json Replayer::load(const Json& question, std::string payload) {
+  std::string name = text(question, "slot");
+  slots_.erase(name);
+  auto parsed = parse_plan_file(std::make_shared<const std::string>(std::move(payload)));
+  if (!parsed) throw ReplayFailure{Outcome::kTampered, parsed.why};
+  Slot& slot = slots_[name];
+  slot.file = std::move(*parsed.value);
+  if (device_.is_cuda()) slot.launcher = std::make_unique<CudaLauncher>();
+  return Json::object();
+}
+
+Replayer::Slot& Replayer::slot(const Json& question) {
+  auto it = slots_.find(text(question, "slot"));
+  CHECK(it != slots_.end()) << "nothing is loaded";
+  return it->second;
+}
+
+Tape& Replayer::tape(const Json& question) {
+  Slot& s = slot(question);
+  std::string name = text(question, "case");
+  auto& tape = s.tapes[name];
+  if (!tape) {
+    const Plan* plan = s.file.find(name);
+    CHECK(plan) << "no such case";
+    tape = std::make_unique<Tape>(s.file, *plan, TapeOptions{device_, false, s.launcher.get()});
+  }
+  return *tape;
+}
+
+void Replayer::wait() {
+  if (device_.is_cuda()) CudaDriver::get().check(CudaDriver::get().synchronize(nullptr), "running");
+}
+
+Json Replayer::init(const Json& question) {
+  seed_device(device_, question.at("seed").get<uint64_t>());
+  tape(question).run_init();
+  wait();
+  return Json::object();
+}
+
+Json Replayer::put(const Json& question) {
+  Tape& t = tape(question);
+  for (const Json& item : question.at("items")) {
+    auto id = item.at("value").get<int64_t>();
+    const PlanValue& value = t.plan().values.at(static_cast<size_t>(id));
+    if (!t.has(id)) {
+      auto options = at::TensorOptions(device_).dtype(to_torch(value.dtype));
+      t.bind(id, at::empty_strided(value.shape, value.stride, options));
+    }
+    at::Tensor target = t.value(id);
+    auto bytes = item.at("bytes").get<int64_t>(), offset = item.at("offset").get<int64_t>();
+    at::Tensor source = staging_->bytes(item.at("at").get<int64_t>(), bytes);
+    if (target.is_contiguous()) {
+      if (bytes > 0) bytes_of(target, offset, bytes).copy_(source);
+      continue;
+    }
+    // Another layout: collect the row-major bytes, and copy when they are whole.
+    at::Tensor& image = slot(question).images[-1 - id];
+    if (!image.defined()) image = at::empty(target.sizes(), target.options());
+    if (bytes > 0) bytes_of(image, offset, bytes).copy_(source);
+    if (offset + bytes == static_cast<int64_t>(image.nbytes())) {
+      target.copy_(image);
+      slot(question).images.erase(-1 - id);
+    }
+  }
+  wait();
+  return Json::object();
+}
+
+Json Replayer::forward(const Json& question) {
+  Tape& t = tape(question);
+  slot(question).images.clear();
+  t.forget_forward();
+  if (device_.is_cuda()) {
+    GuardedMemory::set_poisoning(true);
+    GuardedMemory::new_poison(question.at("poison").get<uint32_t>());
+  }
+  seed_device(device_, question.value("seed", uint64_t{0}));
+  t.set_careful(question.value("careful", false));
+  t.run_forward(question.value("launches", true));
+  wait();
+  return {{"damage", device_.is_cuda() ? GuardedMemory::damage() : 0}};
+}
+
+Json Replayer::outputs(const Json& question) {
+  Json list = Json::array();
+  for (const at::Tensor& tensor : tape(question).outputs()) {
+    list.push_back({{"shape", tensor.sizes().vec()}, {"dtype", to_string(from_torch(tensor.scalar_type()))}});
+  }
+  return {{"outputs", list}};
+}
+
+Json Replayer::get(const Json& question) {
+  Tape& t = tape(question);
+  std::vector<at::Tensor> outputs = t.outputs();
+  for (const Json& item : question.at("items")) {
+    bool is_output = item.contains("output");
+    auto key = item.at(is_output ? "output" : "value").get<int64_t>();
+    at::Tensor source = is_output ? outputs.at(static_cast<size_t>(key)) : t.value(key);
+    if (!source.is_contiguous()) {
+      at::Tensor& image = slot(question).images[is_output ? 2 * key : 2 * key + 1];
+      if (!image.defined()) image = source.contiguous();
+      source = image;
+    }
+    auto bytes = item.at("bytes").get<int64_t>();
+    if (bytes == 0) continue;
+    staging_->bytes(item.at("at").get<int64_t>(), bytes)
+        .copy_(bytes_of(source, item.at("offset").get<int64_t>(), bytes));
+  }
+  wait();
+  return Json::object();
+}
+
+Json Replayer::measure() {
+  GuardedMemory::set_poisoning(false);
+  double bandwidth = peak_bandwidth();
+  Json noise = Json::array();
+  for (const NoiseBand& band : measure_noise()) noise.push_back({band.seconds, band.ratio});
+  GuardedMemory::set_poisoning(true);
+  GuardedMemory::trim();
+  return {{"bandwidth", bandwidth}, {"noise", noise}};
+}
+
+Json Replayer::time(const Json& question) {
+  if (!device_.is_cuda()) throw ReplayFailure{Outcome::kUnsupported, "timing needs a GPU"};
+  Json candidate_at = {{"slot", "candidate"}, {"case", question.at("case")}};
+  Tape& candidate = tape(candidate_at);
+  Tape& reference = tape({{"slot", "reference"}, {"case", question.at("reference_case")}});
+  candidate.forget_forward();
+  candidate.set_careful(false);
+  reference.set_careful(false);
+  GuardedMemory::set_poisoning(false);
+
+  // An autotuner's configurations, one launch step at a time: the fastest is kept.
+  Json chosen = Json::array();
+  const Plan& plan = candidate.plan();
+  for (size_t i = 0; i < plan.tape.size(); ++i) {
+    size_t count = plan.tape[i].is_launch ? plan.tape[i].choices.size() : 0;
+    if (count <= 1) continue;
+    size_t best = 0;
+    double best_s = 0;
+    for (size_t choice = 0; choice < count; ++choice) {
+      candidate.choose(i, choice);
+      double total = 0;
+      for (int repeat = 0; repeat < 4; ++repeat) {
+        auto seconds = time_steps(plan.tape.size(), [&](auto mark) {
+          candidate.set_observer(mark);
+          candidate.run_forward();
+          candidate.set_observer(nullptr);
+        });
+        if (repeat > 0) total += seconds[i];
+      }
+      if (choice == 0 || total < best_s) {
+        best = choice;
+        best_s = total;
+      }
+    }
+    candidate.choose(i, best);
+    chosen.push_back({{"step", i}, {"choice", best}});
+  }
+
+  double launches_s = 0, all_s = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    launches_s = all_s = 0;
+    auto seconds = time_steps(plan.tape.size(), [&](auto mark) {
+      candidate.set_observer(mark);
+      candidate.run_forward();
+      candidate.set_observer(nullptr);
+    });
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      all_s += seconds[i];
+      if (plan.tape[i].is_launch) launches_s += seconds[i];
+    }
+  }
+
+  std::map<int64_t, at::Tensor> originals;
+  for (const Json& id : question.value("restore", Json::array())) {
+    originals[id.get<int64_t>()] = candidate.value(id.get<int64_t>()).clone();
+  }
+  TimingRequest request;
+  request.reference = [&] { reference.run_forward(); };
+  request.candidate = [&] { candidate.run_forward(); };
+  if (!originals.empty()) {
+    request.restore = [&] {
+      for (auto& [id, original] : originals) candidate.value(id).copy_(original);
+    };
+  }
+  request.warm_ups = question.at("warm_ups").get<int64_t>();
+  request.readings = question.at("readings").get<int64_t>();
+  request.cold = question.value("cold", true);
+  auto pairs = time_pairs(request);
+  if (request.restore) {
+    request.restore();
+    candidate.run_forward();
+    wait();
+  }
+  GuardedMemory::set_poisoning(true);
+  Json readings = Json::array();
+  for (const TimedPair& pair : pairs) readings.push_back({pair.reference_s, pair.candidate_s});
+  return {{"readings", readings}, {"triton_share", all_s > 0 ? launches_s / all_s : 0.0}, {"chosen", chosen}};
+}
+
+}  // namespace tritonrl

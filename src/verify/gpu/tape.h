@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tape: runs a Plan natively. ATen steps go through the dispatcher, Triton launches through a Launcher.
+//
+//   Tape tape(file, plan, {.device = device, .launcher = &launcher});
+//   tape.run_init();  tape.bind(plan.inputs[0].value, x);  tape.run_forward();
+//   at::Tensor y = tape.value(output_id);
+//
+// Every result is held against what the recorder said of it: another shape or dtype means that the recording is not
+// what it claims to be, another memory layout (a library chose its own) is copied into the recorded one, because
+// launches carry the recorded strides. Works on any device LibTorch has; launches need CUDA.
+//
+// Failures are a ReplayFailure: they belong to the recording that is run. Thread rule: one thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verify/plan.h"
+#include "verify/verdict.h"
+
+namespace tritonrl {
+
+struct ReplayFailure {
+  Outcome outcome = Outcome::kRuntimeError;
+  std::string message;
+  bool context_lost = false;  // The process must end: its CUDA context is of no further use.
+};
+
+// One argument of a launch, as the driver wants it.
+struct LaunchArgument {
+  bool is_tensor = false;
+  at::Tensor tensor;
+  const PlanArg* value = nullptr;  // Anything but a tensor.
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  // `arguments` by place in choice.args. Queues the launch; throws ReplayFailure.
+  virtual void launch(const PlanCubin& cubin, const PlanChoice& choice,
+                      const std::vector<LaunchArgument>& arguments) = 0;
+  // Waits for all queued work; throws ReplayFailure when it failed.
+  virtual void wait() = 0;
+};
+
+struct TapeOptions {
+  at::Device device = at::kCPU;
+  bool in_double = false;        // The oracle: every floating value and dtype argument becomes float64.
+  Launcher* launcher = nullptr;  // Without one, launches are a ReplayFailure (unsupported).
+};
+
+class Tape {
+ public:
+  // Resolves every operator. Borrows everything; throws ReplayFailure (unsupported) for an operator that is not there.
+  Tape(const PlanFile& file, const Plan& plan, TapeOptions options);
+
+  // The sections of the tape. Random numbers come from the device's default generator.
+  void run_init() { run(0, plan_.init_steps, true); }
+  void run_inputs() { run(plan_.init_steps, plan_.init_steps + plan_.input_steps, true); }
+  // `launches` false leaves the Triton launches out (the kill switch).
+  void run_forward(bool launches = true) { run(plan_.init_steps + plan_.input_steps, plan_.tape.size(), launches); }
+
+  void bind(int64_t id, at::Tensor tensor);
+  bool has(int64_t id) const { return values_[static_cast<size_t>(id)].defined(); }
+  const at::Tensor& value(int64_t id) const;
+  // In order of the plan's outputs' leaves.
+  std::vector<at::Tensor> outputs() const;
+  // Lets go of everything forward() made.
+  void forget_forward();
+
+  // Waits after every launch, so that a fault is the fault of the launch it happened in, and names its source line.
+  void set_careful(bool careful) { careful_ = careful; }
+  // Which choice of a launch step (an autotuner's configurations) to take.
+  void choose(size_t step, size_t choice) { choices_[step] = choice; }
+  // Calls before(step) and after(step) around every step of forward (for shares of device time).
+  void set_observer(std::function<void(size_t step, bool before)> observer) { observer_ = std::move(observer); }
+
+  const Plan& plan() const { return plan_; }
+
+ private:
+  struct Call {
+    std::optional<c10::OperatorHandle> op;
+    std::vector<const PlanArg*> args;  // By place in the schema; null = the default.
+  };
+  void run(size_t begin, size_t end, bool launches);
+  void call(size_t step);
+  void launch(size_t step);
+  Call resolve(const PlanStep& step) const;
+  c10::IValue argument(const PlanArg& arg, const c10::Type& type) const;
+  void take(const Nest<int64_t>& where, const c10::IValue& result);
+  void take_tensor(int64_t id, at::Tensor tensor);
+  at::ScalarType real_dtype(at::ScalarType dtype) const;
+
+  const PlanFile& file_;
+  const Plan& plan_;
+  TapeOptions options_;
+  std::vector<Call> calls_;
+  std::vector<size_t> choices_;
+  std::vector<size_t> last_use_;  // By value: the last step that reads it; SIZE_MAX = keep.
+  std::vector<std::vector<int64_t>> dies_after_;
+  std::vector<at::Tensor> values_;
+  bool careful_ = false;
+  std::function<void(size_t, bool)> observer_;
+};
+
+at::ScalarType to_torch(Dtype dtype);
+Dtype from_torch(at::ScalarType dtype);  // CHECK-fails for dtypes that plans do not have.
+
+// "line 12 of candidate.py" or "" where the recorder did not know.
+std::string launch_place(const PlanFile& file, const PlanStep& step);
+
+}  // namespace tritonrl

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything of judge and replayer that needs no GPU, on the CPU.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "verify/gpu/compare_device.h"
+#include "verify/gpu/tape.h"
+
+namespace tritonrl {
+namespace {
+
+using testing::HasSubstr;
+using Arg = PlanArg;
+
+TensorView view(const at::Tensor& tensor) {
+  return {from_torch(tensor.scalar_type()), tensor.sizes().vec(),
+          std::string_view(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes())};
+}
+
+// The same tensors through the comparison over bytes and through the one on the device, whole and in pieces.
+void expect_same_judgement(const at::Tensor& candidate, const at::Tensor& reference, const at::Tensor& truth) {
+  Comparison bytes = compare_tensor(view(candidate), view(reference), view(truth), "output");
+  Expectation expected(reference, truth);
+  for (int64_t piece : {candidate.numel(), int64_t{7}}) {
+    Judgement judgement(expected, "output");
+    at::Tensor flat = candidate.reshape({-1});
+    for (int64_t at = 0; at < flat.numel(); at += piece) {
+      judgement.add(at, flat.narrow(0, at, std::min(piece, flat.numel() - at)));
+    }
+    Comparison device = judgement.finish();
+    EXPECT_EQ(to_string(device.outcome), std::string(to_string(bytes.outcome)));
+    EXPECT_EQ(device.message, bytes.message);
+    if (std::isfinite(bytes.worst)) {
+      EXPECT_NEAR(device.worst, bytes.worst, 1e-9 * bytes.worst + 1e-12);
+    }
+  }
+}
+
+TEST(CompareDevice, JudgesAsTheComparisonOverBytesDoes) {
+  at::manual_seed(1);
+  for (at::ScalarType dtype : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
+    at::Tensor truth = at::randn({5, 13}, at::kDouble), reference = truth.to(dtype);
+    expect_same_judgement(reference.clone(), reference, truth);
+    expect_same_judgement(reference * 1.5, reference, truth);
+    at::Tensor one_off = reference.clone();
+    one_off[2][3] += 1;
+    expect_same_judgement(one_off, reference, truth);
+    at::Tensor nan = reference.clone();
+    nan[4][12] = NAN;
+    nan[0][1] += 3;
+    expect_same_judgement(nan, reference, truth);
+  }
+  at::Tensor truth = at::randn({64}, at::kDouble), reference = truth.to(at::kFloat);
+  expect_same_judgement(truth.to(at::kHalf).to(at::kFloat), reference, truth);  // Too imprecise as a whole.
+  truth[3] = INFINITY;
+  truth[4] = NAN;
+  reference = truth.to(at::kFloat);
+  expect_same_judgement(reference.clone(), reference, truth);
+  expect_same_judgement(at::zeros({64}), reference, truth);
+  at::Tensor integers = at::randint(0, 9, {40}, at::kLong), other = integers.clone();
+  expect_same_judgement(integers.clone(), integers, integers);
+  other[39] += 1;
+  expect_same_judgement(other, integers, integers);
+  expect_same_judgement(integers.gt(3), integers.gt(3), integers.gt(3));
+  expect_same_judgement(integers.gt(4), integers.gt(3), integers.gt(3));
+}
+
+Arg tensor(int64_t id) { return {Arg::Kind::kTensor, id, 0, "", {}}; }
+Arg integer(int64_t n) { return {Arg::Kind::kInt, n, 0, "", {}}; }
+Arg real(double x) { return {Arg::Kind::kFloat, 0, x, "", {}}; }
+Arg list(std::vector<Arg> items) { return {Arg::Kind::kList, 0, 0, "", std::move(items)}; }
+Nest<int64_t> leaf(int64_t id) {
+  Nest<int64_t> nest;
+  nest.kind = Nest<int64_t>::Kind::kLeaf;
+  nest.leaf = id;
+  return nest;
+}
+
+class TapeTest : public testing::Test {
+ protected:
+  int64_t value(std::vector<int64_t> shape, std::vector<int64_t> stride, Dtype dtype = Dtype::kFloat32) {
+    PlanValue v;
+    v.shape = std::move(shape);
+    v.stride = std::move(stride);
+    v.dtype = dtype;
+    v.storage = static_cast<int64_t>(plan_.values.size());
+    plan_.values.push_back(v);
+    return v.storage;
+  }
+  void call(const std::string& op, std::vector<Arg> args, int64_t out, NamedArgs kwargs = {}) {
+    PlanStep step;
+    step.op = op;
+    for (const Arg& arg : args) {
+      if (arg.kind == Arg::Kind::kTensor) step.reads.push_back(arg.number);
+    }
+    step.args = std::move(args);
+    step.kwargs = std::move(kwargs);
+    step.result = leaf(out);
+    step.outs = {out};
+    plan_.tape.push_back(std::move(step));
+  }
+  Tape tape(bool in_double = false) { return Tape(file_, plan_, {at::kCPU, in_double, nullptr}); }
+  std::string failure(const std::function<void()>& fn) {
+    try {
+      fn();
+    } catch (const ReplayFailure& f) {
+      return cat(to_string(f.outcome), ": ", f.message);
+    }
+    return "none";
+  }
+  PlanFile file_;
+  Plan plan_;
+};
+
+TEST_F(TapeTest, RunsOperatorsAsPyTorchWould) {
+  int64_t x = value({2, 3}, {3, 1}), half = value({2, 3}, {3, 1}), t = value({3, 2}, {1, 3}), sum = value({3}, {1});
+  plan_.inputs.push_back({x, {}});
+  call("aten.div.Tensor", {tensor(x), real(2.0)}, half);  // A wrapped number: the result stays float32.
+  call("aten.transpose.int", {tensor(half), integer(0), integer(1)}, t);
+  call("aten.sum.dim_IntList", {tensor(t), list({integer(1)})}, sum, {{"dtype", {Arg::Kind::kNone, 0, 0, "", {}}}});
+  plan_.outputs = leaf(sum);
+  Tape run = tape();
+  at::Tensor input = at::arange(6, at::kFloat).view({2, 3});
+  run.bind(x, input);
+  run.run_forward();
+  EXPECT_TRUE(at::equal(run.outputs()[0], (input / 2).sum(0)));
+  EXPECT_FALSE(run.has(half)) << "values are let go after their last use";
+  run.run_forward();
+  EXPECT_TRUE(at::equal(run.outputs()[0], (input / 2).sum(0)));
+
+  Tape exact = tape(/*in_double=*/true);
+  exact.bind(x, input.to(at::kDouble));
+  exact.run_forward();
+  EXPECT_EQ(exact.outputs()[0].scalar_type(), at::kDouble);
+}
+
+TEST_F(TapeTest, SectionsDrawFromTheSeed) {
+  int64_t weight = value({4}, {1}), drawn = value({4}, {1}), x = value({4}, {1}), y = value({4}, {1});
+  call("aten.empty.memory_format", {list({integer(4)})}, weight, {{"dtype", {Arg::Kind::kDtype, 0, 0, "", {}}}});
+  call("aten.normal_.default", {tensor(weight), real(0.0), real(1.0)}, drawn);
+  plan_.init_steps = 2;
+  call("aten.rand.default", {list({integer(4)})}, x, {{"device", {Arg::Kind::kDevice, 1, 0, "", {}}}});
+  plan_.input_steps = 1;
+  call("aten.mul.Tensor", {tensor(x), tensor(drawn)}, y);
+  plan_.inputs.push_back({x, {}});
+  plan_.parameters.push_back({"weight", drawn, false, false, false, "", {}});
+  plan_.outputs = leaf(y);
+  Tape run = tape();
+  at::manual_seed(7);
+  run.run_init();
+  run.run_inputs();
+  run.run_forward();
+  at::Tensor first = run.outputs()[0].clone();
+  at::manual_seed(7);
+  at::Tensor w = at::empty({4}).normal_(), input = at::rand({4});
+  EXPECT_TRUE(at::equal(first, w * input));
+  run.forget_forward();
+  EXPECT_TRUE(run.has(drawn)) << "weights stay";
+  EXPECT_FALSE(run.has(y));
+}
+
+TEST_F(TapeTest, CopiesIntoTheRecordedLayout) {
+  int64_t x = value({2, 3}, {3, 1}),
+          y = value({2, 3}, {1, 2});  // The recorder saw another layout than a library makes.
+  plan_.inputs.push_back({x, {}});
+  call("aten.relu.default", {tensor(x)}, y);
+  plan_.outputs = leaf(y);
+  Tape run = tape();
+  run.bind(x, at::ones({2, 3}));
+  run.run_forward();
+  EXPECT_EQ(run.outputs()[0].strides(), at::IntArrayRef({1, 2}));
+}
+
+TEST_F(TapeTest, WhatDoesNotFitIsTheRecordingsFailure) {
+  int64_t x = value({2, 3}, {3, 1}), y = value({3, 2}, {2, 1});
+  plan_.inputs.push_back({x, {}});
+  plan_.outputs = leaf(y);
+  auto failing = [&](const std::string& op, std::vector<Arg> args, NamedArgs kwargs = {}) {
+    plan_.tape.clear();
+    call(op, std::move(args), y, std::move(kwargs));
+    return failure([&] {
+      Tape run = tape();
+      run.bind(x, at::ones({2, 3}));
+      run.run_forward();
+    });
+  };
+  EXPECT_THAT(failing("aten.relu.default", {tensor(x)}), HasSubstr("tampered: a step gives shape (2, 3)"));
+  EXPECT_THAT(failing("aten.no_such.default", {tensor(x)}), HasSubstr("unsupported: operator aten.no_such.default"));
+  EXPECT_THAT(failing("aten.relu.default", {}), HasSubstr("tampered: aten.relu.default lacks argument self"));
+  EXPECT_THAT(failing("aten.relu.default", {tensor(x), tensor(x)}), HasSubstr("too many arguments"));
+  EXPECT_THAT(failing("aten.relu.default", {tensor(x)}, {{"alpha", real(1)}}), HasSubstr("has no argument alpha"));
+  EXPECT_THAT(failing("aten.mm.default", {tensor(x), tensor(x)}), HasSubstr("runtime_error: aten.mm.default"));
+  EXPECT_THAT(failing("aten.view.default", {tensor(x), list({real(1)})}), HasSubstr("tampered"));
+  EXPECT_THAT(failing("aten.relu.default", {tensor(y)}), HasSubstr("never made"));
+  plan_.tape.clear();
+  PlanStep launch;
+  launch.is_launch = true;
+  launch.kernel = 0;
+  launch.choices.resize(1);
+  plan_.tape.push_back(launch);
+  EXPECT_THAT(failure([&] {
+                Tape run = tape();
+                run.run_forward();
+              }),
+              HasSubstr("unsupported: Triton launches need a GPU"));
+}
+
+}  // namespace
+}  // namespace tritonrl

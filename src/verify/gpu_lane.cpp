@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/gpu_lane.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr double kHelloPatience = 180;  // CUDA contexts, LibTorch's libraries, measuring the noise.
+constexpr double kGrace = 120;          // Beyond a question's own deadline: the oracle's work.
+constexpr size_t kTasksPerJudge = 16;
+
+}  // namespace
+
+double GpuInfo::noise_band(double seconds) const {
+  double best = 0.01, distance = INFINITY;
+  for (const auto& [duration, band] : noise) {
+    double away = std::abs(std::log(std::max(seconds, 1e-9) / duration));
+    if (away < distance) {
+      distance = away;
+      best = band;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> GpuLanes::devices() {
+  std::vector<std::string> found;
+  if (!std::filesystem::exists("/dev/nvidiactl")) return found;
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    size_t count = trim(visible).empty() ? 0 : split(visible, ',').size();
+    for (size_t i = 0; i < count; ++i) found.push_back(cat("cuda:", i));
+    return found;
+  }
+  while (std::filesystem::exists(cat("/dev/nvidia", found.size()))) found.push_back(cat("cuda:", found.size()));
+  return found;
+}
+
+std::unique_ptr<GpuLanes> GpuLanes::open(const std::vector<std::string>& devices) {
+  std::unique_ptr<GpuLanes> lanes(new GpuLanes);
+  for (const std::string& device : devices) {
+    lanes->lanes_.push_back(std::make_unique<Lane>());
+    lanes->lanes_.back()->info.device = device;
+    lanes->start(*lanes->lanes_.back());
+  }
+  return lanes;
+}
+
+GpuLanes::~GpuLanes() = default;
+
+void GpuLanes::start(Lane& lane) {
+  std::string folder = TRITONRL_BUILD_DIR;
+  lane.tasks.clear();
+  lane.channel = Channel::start({folder + "/tritonrl_judge", lane.info.device, folder + "/tritonrl_replay"});
+  Message reply;
+  lane.channel->send({{"do", "hello"}, {"deadline_s", kHelloPatience}});
+  if (lane.channel->receive(&reply, kHelloPatience) != Channel::Answer::kCame) {
+    lane.channel.reset();
+    throw environment_error("the judge on " + lane.info.device + " does not come up", "",
+                            "run `tritonrl doctor`; is the GPU in use by another program?");
+  }
+  const Json& body = reply.header;
+  if (body.value("outcome", "") != "pass") {
+    lane.channel.reset();
+    throw environment_error(cat("the judge on ", lane.info.device, " does not come up: ", body.value("message", "")));
+  }
+  lane.info.name = body.value("name", "");
+  lane.info.memory = body.value("memory", int64_t{0});
+  lane.info.bandwidth = body.value("bandwidth", 0.0);
+  lane.info.noise.clear();
+  for (const Json& band : body.value("noise", Json::array())) {
+    lane.info.noise.emplace_back(band[0].get<double>(), band[1].get<double>());
+  }
+}
+
+GpuLease GpuLanes::acquire() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    bool any = false;
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      Lane& lane = *lanes_[i];
+      if (!lane.given_up.empty()) continue;
+      any = true;
+      if (lane.busy) continue;
+      lane.busy = true;
+      lock.unlock();
+      if (lane.channel) return GpuLease(this, i);
+      try {
+        start(lane);
+        return GpuLease(this, i);
+      } catch (const Error& error) {
+        log_warn(cat(lane.info.device, " is used no more: ", error.message()));
+        lock.lock();
+        lane.given_up = error.message();
+        lane.busy = false;
+        freed_.notify_all();
+        break;
+      }
+    }
+    if (!lock.owns_lock()) lock.lock();
+    if (!any) {
+      throw environment_error(cat("no GPU is left to verify on: ", lanes_.empty() ? "" : lanes_[0]->given_up), "",
+                              "see nvidia-smi; verify.gpus: 0 verifies on the CPU");
+    }
+    freed_.wait_for(lock, std::chrono::milliseconds(100));
+  }
+}
+
+void GpuLanes::release(size_t lane) {
+  std::lock_guard lock(mutex_);
+  lanes_[lane]->busy = false;
+  freed_.notify_all();
+}
+
+GpuLease::~GpuLease() {
+  if (lanes_) lanes_->release(lane_);
+}
+
+const GpuInfo& GpuLease::info() const { return lanes_->lanes_[lane_]->info; }
+
+GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double seconds) {
+  GpuLanes::Lane& lane = *lanes_->lanes_[lane_];
+  GpuAnswer answer;
+  answer.lost = true;
+  answer.message = "the judge ended";
+  if (!lane.channel) return answer;
+  Message reply;
+  auto came = Channel::Answer::kGone;
+  if (lane.channel->send(question, payload)) came = lane.channel->receive(&reply, seconds);
+  if (came != Channel::Answer::kCame) {
+    if (came == Channel::Answer::kLate) answer.message = "the judge did not answer in time";
+    log_debug(cat(lane.info.device, ": ", answer.message));
+    lane.channel.reset();  // The next lease starts another.
+    return answer;
+  }
+  answer.lost = false;
+  answer.body = std::move(reply.header);
+  answer.outcome = outcome_from_string(answer.body.value("outcome", "")).value_or(Outcome::kHarnessFault);
+  answer.message = answer.body.value("message", "");
+  if (answer.body.contains("quarantined")) {
+    log_warn(cat(lane.info.device, ": ", answer.message));
+    lane.channel.reset();
+    answer.lost = true;
+  }
+  return answer;
+}
+
+GpuAnswer GpuLease::give_task(const std::string& key, const std::string& recording) {
+  auto& tasks = lanes_->lanes_[lane_]->tasks;
+  auto it = std::find(tasks.begin(), tasks.end(), key);
+  if (it != tasks.end()) {
+    GpuAnswer answer;
+    answer.outcome = Outcome::kPass;
+    return answer;
+  }
+  GpuAnswer answer = ask({{"do", "task"}, {"key", key}}, recording, kGrace);
+  if (answer.outcome == Outcome::kPass) {
+    if (tasks.size() >= kTasksPerJudge) tasks.erase(tasks.begin());  // As the judge forgets them.
+    tasks.push_back(key);
+  }
+  return answer;
+}
+
+GpuAnswer GpuLease::give_candidate(const std::string& recording) {
+  return ask({{"do", "candidate"}}, recording, kGrace);
+}
+
+GpuAnswer GpuLease::run(const GpuRun& run) {
+  return ask({{"do", "run"},
+              {"task", run.task},
+              {"case", run.name},
+              {"weight_seed", run.weight_seed},
+              {"input_seed", run.input_seed},
+              {"poison", run.poison},
+              {"launches", run.launches},
+              {"deadline_s", run.deadline_s}},
+             "", run.deadline_s + kGrace);
+}
+
+GpuAnswer GpuLease::time(const GpuTiming& timing) {
+  return ask({{"do", "time"},
+              {"task", timing.task},
+              {"case", timing.name},
+              {"weight_seed", timing.weight_seed},
+              {"input_seeds", {timing.reference_seed, timing.candidate_seed}},
+              {"input_seed", timing.candidate_seed},
+              {"warm_ups", timing.warm_ups},
+              {"readings", timing.readings},
+              {"cold", timing.cold},
+              {"deadline_s", timing.deadline_s}},
+             "", timing.deadline_s + kGrace);
+}
+
+}  // namespace tritonrl

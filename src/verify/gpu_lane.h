@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU lanes: the verifier's side of the judges, one per GPU. Free of torch and of CUDA: a lane is a program and a
+// socket.
+//
+//   auto lanes = GpuLanes::open(options);
+//   GpuLease lane = lanes->acquire();                       // blocks until a GPU is free
+//   lane.give_task(key, reference_recording); lane.give_candidate(recording);
+//   GpuAnswer answer = lane.run({...});
+//
+// A lease holds its GPU for all of a candidate's stages, so nothing else disturbs its timing. A judge that dies is
+// started again; what it was asked is answered `lost`, which is our fault and never a candidate's.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "verify/channel.h"
+#include "verify/verdict.h"
+
+namespace tritonrl {
+
+struct GpuInfo {
+  std::string device;                            // "cuda:0".
+  std::string name;                              // "NVIDIA H200".
+  int64_t memory = 0;                            // Bytes.
+  double bandwidth = 0;                          // Bytes per second of a large copy, measured.
+  std::vector<std::pair<double, double>> noise;  // (seconds of a run, how far from 1 a ratio of equals gets).
+
+  // The band for a run of `seconds`: that of the nearest duration measured.
+  double noise_band(double seconds) const;
+};
+
+struct GpuRun {
+  std::string task, name;  // Key of the task, name of the case.
+  int64_t weight_seed = 0, input_seed = 0;
+  uint32_t poison = 0;
+  bool launches = true;  // false: the kill switch.
+  double deadline_s = 60;
+};
+
+struct GpuTiming {
+  std::string task, name;
+  int64_t weight_seed = 0, reference_seed = 0, candidate_seed = 0;  // Different inputs for the two.
+  int64_t warm_ups = 3, readings = 20;
+  bool cold = true;
+  double deadline_s = 60;
+};
+
+struct GpuAnswer {
+  Outcome outcome = Outcome::kHarnessFault;
+  std::string message;
+  bool lost = false;  // The judge is gone: worth another try.
+  Json body;          // Everything the judge said.
+};
+
+class GpuLanes;
+
+// Exclusive use of one GPU. Thread rule: one thread.
+class GpuLease {
+ public:
+  GpuLease(GpuLease&& other) noexcept : lanes_(std::exchange(other.lanes_, nullptr)), lane_(other.lane_) {}
+  ~GpuLease();
+
+  const GpuInfo& info() const;
+  // Only sends a task that the judge does not hold yet.
+  GpuAnswer give_task(const std::string& key, const std::string& recording);
+  GpuAnswer give_candidate(const std::string& recording);
+  GpuAnswer run(const GpuRun& run);
+  GpuAnswer time(const GpuTiming& timing);
+
+ private:
+  friend class GpuLanes;
+  GpuLease(GpuLanes* lanes, size_t lane) : lanes_(lanes), lane_(lane) {}
+  GpuAnswer ask(const Json& question, const std::string& payload, double seconds);
+  GpuLanes* lanes_;
+  size_t lane_;
+};
+
+class GpuLanes {
+ public:
+  // One lane per device ("cuda:0", ...; "cpu" is for tests: it has no launches). Throws Error (environment).
+  static std::unique_ptr<GpuLanes> open(const std::vector<std::string>& devices);
+  // GPUs of this machine that may be used, honouring CUDA_VISIBLE_DEVICES; empty without a driver.
+  static std::vector<std::string> devices();
+  ~GpuLanes();
+
+  // Blocks. Throws Error (environment) when every GPU was given up. Thread rule: any thread.
+  GpuLease acquire();
+  size_t size() const { return lanes_.size(); }
+  const GpuInfo& info(size_t lane) const { return lanes_[lane]->info; }
+
+ private:
+  friend class GpuLease;
+  struct Lane {
+    std::unique_ptr<Channel> channel;
+    GpuInfo info;
+    std::vector<std::string> tasks;  // Keys that were given.
+    bool busy = false;
+    std::string given_up;  // Why this GPU is used no more; "" = it is.
+  };
+  void start(Lane& lane);
+  void release(size_t lane);
+
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace tritonrl

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/gpu_path.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr double kFloorShare = 0.9;  // Of what the memory needs: faster than that is no measurement.
+constexpr int64_t kMaxReadings = 1000;
+
+std::string sizes_text(const std::map<std::string, int64_t>& constants) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : constants) parts.push_back(cat(name, " = ", value));
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+GpuPath::GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
+                 Rng poison)
+    : tools_(tools),
+      task_(task),
+      cases_(std::move(cases)),
+      weight_seed_(weight_seed),
+      inputs_(inputs),
+      poison_(poison) {
+  CHECK(!cases_.empty()) << "a task without cases";
+}
+
+int64_t GpuPath::input_seed(const CaseSpec& spec, int64_t index) const {
+  Rng stream = inputs_.at(spec.name).at(static_cast<uint64_t>(index));
+  return static_cast<int64_t>(stream.next_u64() & 0x7fffffffffffff);
+}
+
+StageEnd GpuPath::end(const GpuAnswer& answer) {
+  lost_ |= answer.lost;
+  return {answer.outcome, answer.message};
+}
+
+StageEnd GpuPath::compile(const std::string& code, const RunRecord& run_record) {
+  reference_ = tools_.references->ask(task_, cases_, weight_seed_);
+  if (!reference_->failure.empty()) {
+    lost_ |= reference_->lost;
+    return {Outcome::kHarnessFault,
+            reference_->lost ? reference_->failure
+                             : cat("task ", task_.id, " is of no use: its reference failed: ", reference_->failure)};
+  }
+  Json list = Json::array();
+  for (const CaseSpec& spec : cases_) list.push_back(record_case(*reference_->file.find(spec.name), spec));
+  Json args = {{"task_source", task_.source},
+               {"candidate_source", code},
+               {"weight_seed", weight_seed_},
+               {"init", "tape"},
+               {"init_inputs", list[0]["init_inputs"]},
+               {"reference_parameters", list[0]["reference_parameters"]},
+               {"cases", list},
+               {"arch", 90}};
+  std::string bytes;
+  StageEnd ended = run_record(std::move(args), &bytes);
+  if (ended.outcome != Outcome::kPass) return ended;
+  auto parsed = parse_plan_file(std::make_shared<const std::string>(std::move(bytes)));
+  if (!parsed) return {Outcome::kTampered, parsed.why};
+  recording_ = std::move(*parsed.value);
+  for (const CaseSpec& spec : cases_) {
+    const Plan* plan = recording_.find(spec.name);
+    if (!plan) return {Outcome::kTampered, "the recording lacks a case"};
+    if (plan->input_steps > 0) return {Outcome::kTampered, "the recording makes its own inputs"};
+    for (const PlanStep& step : plan->tape) {
+      for (const PlanChoice& choice : step.choices) {
+        if (choice.cubin < 0) return {Outcome::kTampered, "a launch without a cubin"};
+      }
+    }
+  }
+  return {};
+}
+
+StageEnd GpuPath::take_lane() {
+  if (lane_) return {};
+  lane_.emplace(tools_.lanes->acquire());
+  GpuAnswer answer = lane_->give_task(reference_->key, *reference_->file.bytes);
+  if (answer.outcome == Outcome::kPass) answer = lane_->give_candidate(*recording_.bytes);
+  return end(answer);
+}
+
+StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
+  StageEnd ready = take_lane();
+  if (ready.outcome != Outcome::kPass) return ready;
+  GpuRun run;
+  run.task = reference_->key;
+  run.name = spec.name;
+  run.weight_seed = weight_seed_;
+  run.input_seed = input_seed(spec, seed_index);
+  run.poison = static_cast<uint32_t>(poison_.next_u64());
+  run.launches = launches;
+  run.deadline_s = until - now_s();
+  if (run.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
+  GpuAnswer answer = lane_->run(run);
+  ran_ |= launches && !answer.lost;
+  StageEnd ended = end(answer);
+  if ((ended.outcome == Outcome::kWrongOutput || ended.outcome == Outcome::kNotFinite) && !spec.constants.empty()) {
+    ended.message += cat(" (with ", sizes_text(spec.constants), ")");
+  }
+  return ended;
+}
+
+StageEnd GpuPath::without_triton(const CaseSpec& spec, double until) {
+  StageEnd ended = replay(spec, 0, until, /*launches=*/false);
+  if (ended.outcome == Outcome::kHarnessFault) return ended;
+  if (ended.outcome != Outcome::kPass) return {};
+  return {Outcome::kRuleBreak, "the result is the same without the Triton launches"};
+}
+
+StageEnd GpuPath::tiny_run(double deadline_s) {
+  double until = now_s() + deadline_s;
+  const CaseSpec* spec = &cases_[0];
+  for (const CaseSpec& one : cases_) {
+    if (one.tiny) spec = &one;
+  }
+  StageEnd ended = replay(*spec, 0, until, true);
+  return ended.outcome == Outcome::kPass ? without_triton(*spec, until) : ended;
+}
+
+StageEnd GpuPath::full_run(double deadline_s, bool with_kill_switch) {
+  double until = now_s() + deadline_s;
+  bool again = true;
+  for (const CaseSpec& spec : cases_) {
+    if (spec.tiny) continue;
+    for (int64_t index = 0; index < spec.input_seeds; ++index) {
+      StageEnd ended = replay(spec, index, until, true);
+      // Other garbage in fresh memory must not matter.
+      if (ended.outcome == Outcome::kPass && again) ended = replay(spec, index, until, true);
+      again = false;
+      if (ended.outcome == Outcome::kPass && with_kill_switch && index == 0) ended = without_triton(spec, until);
+      if (ended.outcome != Outcome::kPass) return ended;
+    }
+  }
+  return {};
+}
+
+StageEnd GpuPath::time(double deadline_s) {
+  StageEnd ready = take_lane();
+  if (ready.outcome != Outcome::kPass) return ready;
+  const CaseSpec* spec = &cases_[0];
+  for (const CaseSpec& one : cases_) {
+    if (!one.tiny) {
+      spec = &one;
+      break;
+    }
+  }
+  double until = now_s() + deadline_s;
+  std::vector<Reading> readings;
+  double floor_s = 0;
+  GpuTiming timing;
+  timing.task = reference_->key;
+  timing.name = spec->name;
+  timing.weight_seed = weight_seed_;
+  timing.reference_seed = input_seed(*spec, 0);
+  timing.candidate_seed = input_seed(*spec, spec->input_seeds);  // Met by nobody before.
+  timing.warm_ups = tools_.timing->warm_ups();
+  timing.readings = tools_.timing->batch();
+  timing.cold = tools_.timing->cold();
+  while (readings.empty() || (tools_.timing->want_more(readings) && readings.size() < kMaxReadings)) {
+    timing.deadline_s = until - now_s();
+    if (timing.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
+    GpuAnswer answer = lane_->time(timing);
+    StageEnd ended = end(answer);
+    if (ended.outcome != Outcome::kPass) return ended;
+    for (const Json& pair : answer.body.at("readings")) {
+      readings.push_back({pair[0].get<double>(), pair[1].get<double>()});
+    }
+    floor_s = answer.body.value("floor_s", 0.0);
+    triton_share_ = answer.body.value("triton_share", 0.0);
+  }
+  auto reduced = tools_.timing->reduce(readings);
+  if (!reduced) return {Outcome::kHarnessFault, "the readings give no time"};
+  if (reduced->candidate_s < kFloorShare * floor_s) {
+    return {Outcome::kTampered, "it ends sooner than its outputs could have been written"};
+  }
+  TimingResult result;
+  result.reference_s = reduced->reference_s;
+  result.candidate_s = reduced->candidate_s;
+  result.ratio = reduced->reference_s / reduced->candidate_s;
+  result.noise_band = lane_->info().noise_band(reduced->candidate_s);
+  result.speedup = std::abs(result.ratio - 1) <= result.noise_band ? 1.0 : result.ratio;
+  result.readings = static_cast<int64_t>(readings.size());
+  timing_ = result;
+  return {};
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU path: the funnel's stages where there is a GPU. Same stages, same outcomes as the interpreter's path, other
+// means:
+//
+//   compile   the reference and the candidate are recorded; nothing is run
+//   tiny_run  the tiny case replayed on one secret input, and once more without its launches (the kill switch)
+//   full_run  every other case on its secret inputs, the first once more among other garbage
+//   time      reference and candidate interleaved on different inputs, the timed outputs judged once more
+//
+// One candidate holds one GPU from tiny_run to time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "verify/gpu_lane.h"
+#include "verify/plan.h"
+#include "verify/reference.h"
+#include "verify/timing_protocol.h"
+
+namespace tritonrl {
+
+struct GpuTools {
+  GpuLanes* lanes = nullptr;
+  ReferenceCache* references = nullptr;
+  const TimingProtocol* timing = nullptr;
+};
+
+// How a stage ended.
+struct StageEnd {
+  Outcome outcome = Outcome::kPass;
+  std::string message;
+};
+
+class GpuPath {
+ public:
+  // run_record: answers a `record` job with a recording's bytes, or says how it ended.
+  using RunRecord = std::function<StageEnd(Json args, std::string* recording)>;
+  GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
+          Rng poison);
+
+  StageEnd compile(const std::string& code, const RunRecord& run_record);
+  StageEnd tiny_run(double deadline_s);
+  StageEnd full_run(double deadline_s, bool with_kill_switch);
+  StageEnd time(double deadline_s);
+
+  const PlanFile& recording() const { return recording_; }
+  const std::vector<CaseSpec>& cases() const { return cases_; }
+  bool worth_another_try() const { return lost_; }
+  bool ran() const { return ran_; }
+  const std::optional<TimingResult>& timing() const { return timing_; }
+  double triton_share() const { return triton_share_; }
+
+ private:
+  StageEnd take_lane();
+  StageEnd replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
+  StageEnd without_triton(const CaseSpec& spec, double until);
+  int64_t input_seed(const CaseSpec& spec, int64_t index) const;
+  StageEnd end(const GpuAnswer& answer);
+
+  const GpuTools& tools_;
+  const Task& task_;
+  std::vector<CaseSpec> cases_;
+  int64_t weight_seed_;
+  Rng inputs_, poison_;
+  std::shared_ptr<const Reference> reference_;
+  PlanFile recording_;
+  std::optional<GpuLease> lane_;
+  bool lost_ = false, ran_ = false;
+  std::optional<TimingResult> timing_;
+  double triton_share_ = 0;
+};
+
+}  // namespace tritonrl

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reference: the recording of a task's own module (its __init__, its get_inputs(), its forward()), and a cache of such.
+//
+// Recorded without a GPU in a sandboxed child that never sees a candidate. The judge replays it to draw weights and
+// inputs on the GPU, to know the answer, and to time it; candidates are recorded against its shapes.
+#pragma once
+
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "data/task.h"
+#include "verify/case_source.h"
+#include "verify/plan.h"
+#include "verify/zygote.h"
+
+namespace tritonrl {
+
+struct Reference {
+  std::string key;      // Content hash of the task's source and the cases' sizes.
+  PlanFile file;        // A case for each CaseSpec.
+  std::string failure;  // Why the task is of no use; "" when it is.
+  bool lost = false;    // Our fault, not the task's; asking again may help.
+};
+
+class ReferenceCache {
+ public:
+  ReferenceCache(WorkerPool& pool, double deadline_s, int64_t memory_bytes)
+      : pool_(pool), deadline_s_(deadline_s), memory_bytes_(memory_bytes) {}
+
+  // Blocks. One question asked by many at once is answered once. Thread rule: any thread.
+  std::shared_ptr<const Reference> ask(const Task& task, const std::vector<CaseSpec>& cases, int64_t weight_seed);
+
+ private:
+  using Future = std::shared_future<std::shared_ptr<const Reference>>;
+  std::shared_ptr<const Reference> record(const std::string& key, const Task& task, const std::vector<CaseSpec>& cases,
+                                          int64_t weight_seed);
+  WorkerPool& pool_;
+  double deadline_s_;
+  int64_t memory_bytes_;
+  std::mutex mutex_;
+  std::map<std::string, Future> answers_;
+};
+
+// What a candidate's `record` job needs to know of a reference's case.
+Json record_case(const Plan& reference, const CaseSpec& spec);
+
+}  // namespace tritonrl

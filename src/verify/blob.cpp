@@ -87,6 +87,13 @@ std::string dims_text(const std::vector<int64_t>& shape) {
 
 namespace strict {
 
+Json json(std::string_view text, const char* where) {
+  if (too_deep(text)) throw Tainted{cat(where, " is nested too deeply")};
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) throw Tainted{cat(where, " is not JSON")};
+  return json;
+}
+
 const Json& object(const Json& json, const char* where, std::initializer_list<const char*> required,
                    std::initializer_list<const char*> optional) {
   if (!json.is_object()) throw Tainted{cat(where, " is not an object")};
@@ -154,10 +161,8 @@ Parsed<Blob> parse_blob(std::string bytes, const std::string& nonce) {
     if (bytes.size() < sizeof length) throw Tainted{"the result is shorter than its frame"};
     std::memcpy(&length, bytes.data(), sizeof length);
     if (length > kMaxHeaderBytes || length > bytes.size() - sizeof length) throw Tainted{"the result is cut short"};
-    std::string_view text = std::string_view(bytes).substr(sizeof length, length);
-    if (too_deep(text)) throw Tainted{"the result is nested too deeply"};
     Blob blob;
-    blob.header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    blob.header = strict::json(std::string_view(bytes).substr(sizeof length, length), "the result");
     if (!blob.header.is_object()) throw Tainted{"the result is not a JSON object"};
     auto own = blob.header.find("nonce");
     if (own == blob.header.end() || !own->is_string() || own->get<std::string>() != nonce) {

@@ -57,6 +57,13 @@ void for_each_leaf(const Nest<T>& nest, const Fn& fn, const std::string& path = 
   }
 }
 
+// The same without paths.
+template <class T, class Fn>
+void visit_leaves(const Nest<T>& nest, const Fn& fn) {
+  if (nest.kind == Nest<T>::Kind::kLeaf) fn(nest.leaf);
+  for (const Nest<T>& child : nest.children) visit_leaves(child, fn);
+}
+
 // Thrown inside parsers only and caught by their entry points.
 struct Tainted {
   std::string why;
@@ -71,6 +78,8 @@ struct Parsed {
 
 // Strict access to tainted JSON; all throw Tainted. `where` names the thing in messages.
 namespace strict {
+// Parses a text that is nested at most 64 deep.
+Json json(std::string_view text, const char* where);
 // An object with exactly the keys `required` plus any of `optional`.
 const Json& object(const Json& json, const char* where, std::initializer_list<const char*> required,
                    std::initializer_list<const char*> optional = {});
@@ -141,9 +150,10 @@ Parsed<Blob> parse_blob(std::string bytes, const std::string& nonce);
 TensorView tensor_from(const Json& ref, std::string_view area);
 Nest<TensorView> tensors_from(const Json& structure, std::string_view area);
 
-// Appends tensors to a payload and makes references into it.
+// Appends bytes and tensors to a payload, and makes references into it.
 class PayloadWriter {
  public:
+  void add_bytes(std::string_view bytes) { payload_ += bytes; }
   Json add(const TensorView& tensor);
   std::string take() { return std::move(payload_); }
 

@@ -19,7 +19,8 @@
 namespace tritonrl {
 namespace {
 
-constexpr size_t kMaxJobHeader = (1 << 20) - 4096;  // A frame's limit, less what the funnel adds.
+constexpr size_t kMaxJobHeader = (1 << 20) - 4096;  // A frame's limits, less what the funnel adds.
+constexpr size_t kMaxJobPayload = 1 << 30;
 
 struct Ending {
   Outcome outcome = Outcome::kPass;
@@ -217,8 +218,10 @@ class CandidateRun {
   // Runs a job; a blob is left in *blob when the outcome is pass.
   Ending run_job(ZygoteKind kind, Job job, Blob* blob) {
     if (job.args.dump(-1, ' ', false, Json::error_handler_t::replace).size() > kMaxJobHeader) {
-      return {Outcome::kUnsupported, "the code or its recording is too large"};
+      return {Outcome::kUnsupported, "the code, or the list of its parameters, is too large"};
     }
+    if (job.payload.size() > kMaxJobPayload)
+      return {Outcome::kUnsupported, "the recording and its tensors are too large"};
     job.memory_bytes = f_.config_.memory_mb << 20;
     JobAnswer answer = f_.pool_.run(kind, std::move(job));
     Ending ending = judge_exit(answer);
@@ -243,7 +246,7 @@ class CandidateRun {
     Blob blob;
     Ending ending = run_job(ZygoteKind::kRecord, std::move(job), &blob);
     if (ending.outcome != Outcome::kPass) return ending;
-    auto recording = parse_recording(std::move(blob), requests_);
+    auto recording = parse_recording(blob, requests_);
     if (!recording) return {Outcome::kTampered, recording.why};
     recording_ = std::move(*recording.value);
     return policy();
@@ -252,7 +255,7 @@ class CandidateRun {
   Ending policy() {
     CallPolicy policy = f_.config_.policy == "mixed" ? CallPolicy::kMixed : CallPolicy::kStrict;
     for (const CaseRequest& request : requests_) {
-      const Plan& plan = recording_.cases.at(request.spec.name).plan;
+      const Plan& plan = recording_.plan(request.spec);
       PolicyFinding finding = check_policy(plan, policy);
       if (!request.spec.tiny) {
         launches_ = plan.launches();
@@ -265,9 +268,8 @@ class CandidateRun {
 
   // Runs one plan on one of the oracle's inputs and compares. `with_launches` false is the kill switch.
   Ending interpret(const CaseRequest& request, const OracleAnswer& oracle, double until, bool with_launches) {
-    const RecordedCase& recorded = recording_.cases.at(request.spec.name);
-    InterpretRequest wanted = interpret_arguments(recording_, recorded, oracle, poison_.next_u64() >> 11,
-                                                  f_.config_.max_programs, with_launches);
+    InterpretRequest wanted = interpret_arguments(recording_, recording_.plan(request.spec), oracle,
+                                                  poison_.next_u64() >> 11, f_.config_.max_programs, with_launches);
     Job job{"interpret", std::move(wanted.args), std::move(wanted.payload)};
     job.deadline_s = until - now_s();
     if (job.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};

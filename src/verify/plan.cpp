@@ -2,223 +2,490 @@
 #include "verify/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
-#include <unordered_set>
 
 #include "base/text.h"
+#include "verify/byte_reader.h"
 
 namespace tritonrl {
 namespace {
 
-constexpr size_t kMaxValues = 50000;
-constexpr size_t kMaxSteps = 20000;
-constexpr size_t kMaxArguments = 1024;
-constexpr int64_t kMaxId = int64_t{1} << 53;
+using ArgKind = PlanArg::Kind;
+
+constexpr uint32_t kVersion = 1;
+constexpr size_t kMaxBytes = 256 << 20;
+constexpr size_t kMaxKernels = 256, kMaxCubins = 1024, kMaxCases = 64;
+constexpr size_t kMaxValues = 50000, kMaxSteps = 20000, kMaxList = 1024, kMaxChoices = 16, kMaxRank = 16;
+constexpr size_t kMaxItems = 2000000;
+constexpr size_t kMaxOp = 256, kMaxName = 1 << 10, kMaxText = 4 << 10, kMaxSource = 1 << 20;
+constexpr size_t kMaxJson = 64 << 10, kMaxJsonInAll = 4 << 20;
+constexpr int kMaxArgDepth = 4, kMaxNestDepth = 8;
 constexpr int64_t kMaxElements = int64_t{1} << 40;
-constexpr int64_t kMaxGrid = int64_t{1} << 31;
+constexpr int64_t kMaxLine = 10000000;
+constexpr std::array<int64_t, 3> kMaxGrid = {INT32_MAX, 65535, 65535};
 
-class PlanParser {
+// What a plan's fields mean, once all of them are read: every value is there before it is used, and in its memory.
+//
+// Three sections, then what is given from outside: parameters that no step of __init__ makes are there from the start,
+// inputs that no step of get_inputs() makes only after those two sections, so that neither computes on them.
+class Flow {
  public:
-  PlanParser(int64_t kernels, int64_t cubins) : kernels_(kernels), cubins_(cubins) {}
+  explicit Flow(const Plan& plan)
+      : plan_(plan),
+        defined_(plan.values.size(), false),
+        bytes_(plan.values.size(), -1),
+        read_in_(plan.values.size(), 0),
+        made_in_(plan.values.size(), 0) {}
 
-  Plan parse(const Json& json) {
-    strict::object(json, "plan", {"values", "inputs", "parameters", "tape", "outputs"});
-    for (const Json& item : strict::array(json["values"], "values", kMaxValues)) read_value(item);
-    for (const Json& item : strict::array(json["inputs"], "inputs", kMaxArguments)) {
-      int64_t id = item.is_null() ? -1 : known(item);
-      if (id >= 0) introduce(id);
-      plan_.inputs.push_back(id);
+  void check() {
+    const size_t init = plan_.init_steps, forward = init + plan_.input_steps;
+    std::vector<bool> made = made_by_steps(forward);
+    for (const PlanParameter& parameter : plan_.parameters) {
+      if (!made[storage_of(parameter.value)]) give(parameter.value);
     }
-    for (const Json& item : strict::array(json["parameters"], "parameters", kMaxValues)) {
-      if (strict::array(item, "parameter", 2).size() != 2) throw Tainted{"a malformed parameter"};
-      int64_t id = known(item[1]);
-      introduce(id);
-      plan_.parameters.emplace_back(strict::text(item[0], "name", 1024), id);
+    for (size_t at = 0; at < init; ++at) run(at);
+    for (const PlanParameter& parameter : plan_.parameters) settle(parameter.value);
+    for (size_t at = init; at < forward; ++at) run(at);
+    for (const PlanInput& input : plan_.inputs) {
+      if (input.value < 0) continue;
+      made[storage_of(input.value)] ? settle(input.value) : give(input.value);
     }
-    for (const Json& item : strict::array(json["tape"], "tape", kMaxSteps)) read_step(item);
-    plan_.outputs = strict::nest<int64_t>(json["outputs"], "id", [&](const Json& leaf) {
-      strict::object(leaf, "output", {"id"});
-      return defined(leaf["id"]);
-    });
-    plan_.json = json;
-    return std::move(plan_);
+    for (size_t at = forward; at < plan_.tape.size(); ++at) run(at);
+    visit_leaves(plan_.outputs, [&](int64_t id) { use(id); });
   }
 
  private:
-  void read_value(const Json& json) {
-    strict::object(json, "value", {"id", "shape", "stride", "offset", "dtype", "storage"});
-    PlanValue value;
-    value.id = strict::integer(json["id"], "id", 0, kMaxId);
-    value.shape = strict::sizes(json["shape"], "shape", 0, kMaxElements);
-    value.stride = strict::sizes(json["stride"], "stride", 0, kMaxElements);
-    value.offset = strict::integer(json["offset"], "offset", 0, kMaxElements);
-    value.dtype = strict::dtype(json["dtype"], "dtype");
-    value.storage = strict::integer(json["storage"], "storage", 0, kMaxId);
-    if (value.shape.size() != value.stride.size()) throw Tainted{"shape and stride of a value disagree"};
-    strict::numel(value.shape, "value");
-    int64_t last = value.offset;
-    for (size_t i = 0; i < value.shape.size(); ++i) {
-      if (value.shape[i] > 1 && value.stride[i] > kMaxElements / value.shape[i]) throw Tainted{"a value is too large"};
-      last += std::max<int64_t>(value.shape[i] - 1, 0) * value.stride[i];
+  const PlanValue& value(int64_t id) const { return plan_.values[static_cast<size_t>(id)]; }
+  size_t storage_of(int64_t id) const { return static_cast<size_t>(value(id).storage); }
+
+  // Storages that a step before `end` brings, by number.
+  std::vector<bool> made_by_steps(size_t end) {
+    std::vector<bool> made(plan_.values.size(), false);
+    for (size_t at = 0; at < end; ++at) {
+      for (int64_t id : plan_.tape[at].reads) read_in_[storage_of(id)] = at + 1;
+      for (int64_t id : plan_.tape[at].outs) {
+        if (read_in_[storage_of(id)] != at + 1) made[storage_of(id)] = true;
+      }
     }
-    if (last > kMaxElements) throw Tainted{"a value is too large"};
-    int64_t id = value.id;
-    if (!plan_.values.emplace(id, std::move(value)).second) throw Tainted{"two values have one id"};
+    std::fill(read_in_.begin(), read_in_.end(), 0);
+    return made;
   }
 
-  int64_t known(const Json& json) {
-    int64_t id = strict::integer(json, "id", 0, kMaxId);
-    if (!plan_.values.count(id)) throw Tainted{"an id that names no value"};
-    return id;
+  void use(int64_t id) const {
+    if (!defined_[static_cast<size_t>(id)]) throw Tainted{"a value is used before it exists"};
   }
 
-  int64_t defined(const Json& json) {
-    int64_t id = known(json);
-    if (!defined_.count(id)) throw Tainted{"a value is used before it exists"};
-    return id;
+  void fits(int64_t id) const {
+    if (value(id).end_byte() > bytes_[storage_of(id)]) throw Tainted{"a view reaches beyond its memory"};
   }
 
-  // An input or a parameter: brings its storage. Two of them may share one (tied weights).
-  void introduce(int64_t id) {
-    const PlanValue& value = plan_.values.at(id);
-    int64_t& size = storage_bytes_[value.storage];
-    size = std::max(size, value.end_byte());
-    defined_.insert(id);
+  // From outside: brings its storage. Two of them may share one (tied weights).
+  void give(int64_t id) {
+    int64_t& size = bytes_[storage_of(id)];
+    size = std::max(size, value(id).end_byte());
+    defined_[static_cast<size_t>(id)] = true;
   }
 
-  void read_argument(const Json& json, PlanStep* step, int depth = 0) {
-    if (depth > 4 || !json.is_object() || json.size() != 1) throw Tainted{"a malformed argument"};
-    const std::string& kind = json.begin().key();
-    const Json& body = json.begin().value();
-    if (kind == "t") {
-      step->reads.push_back(defined(body));
-    } else if (kind == "l") {
-      for (const Json& item : strict::array(body, "list", kMaxArguments)) read_argument(item, step, depth + 1);
-    } else if (kind == "i") {
-      if (!body.is_number_integer()) throw Tainted{"a malformed integer argument"};
-    } else if (kind == "f") {
-      // JSON has no infinities: they come as text.
-      bool named = body.is_string() && (body == "inf" || body == "-inf" || body == "nan");
-      if (!body.is_number() && !named) throw Tainted{"a malformed float argument"};
-    } else if (kind == "b") {
-      strict::boolean(body, "argument");
-    } else if (kind == "n") {
-      if (!body.is_null()) throw Tainted{"a malformed null argument"};
-    } else if (kind == "dtype" || kind == "device" || kind == "layout" || kind == "memory_format" || kind == "s") {
-      strict::text(body, "argument", 4096);
-    } else {
-      throw Tainted{"an unknown kind of argument"};
-    }
-  }
-
-  void read_step(const Json& json) {
-    PlanStep step;
-    step.is_launch = json.is_object() && json.contains("launch");
-    step.is_launch ? read_launch(json, &step) : read_op(json, &step);
-    plan_.tape.push_back(std::move(step));
-  }
-
-  void read_launch(const Json& json, PlanStep* step) {
-    strict::object(json, "launch", {"launch", "grid", "args", "num_warps", "num_stages", "cubin", "line"});
-    step->kernel = strict::integer(json["launch"], "kernel", 0, kernels_ - 1);
-    auto grid = strict::sizes(json["grid"], "grid", 0, kMaxGrid, 3);
-    if (grid.size() != 3) throw Tainted{"a grid needs three sizes"};
-    std::copy(grid.begin(), grid.end(), step->grid.begin());
-    for (const Json& item : strict::array(json["args"], "arguments", kMaxArguments)) {
-      if (strict::array(item, "argument", 2).size() != 2) throw Tainted{"a malformed argument"};
-      strict::text(item[0], "argument name", 256);
-      read_argument(item[1], step);
-    }
-    strict::integer(json["num_warps"], "num_warps", 1, 64);
-    strict::integer(json["num_stages"], "num_stages", 0, 64);
-    if (!json["cubin"].is_null()) strict::integer(json["cubin"], "cubin", 0, cubins_ - 1);
-    if (!json["line"].is_null()) strict::integer(json["line"], "line", 0, 10000000);
-  }
-
-  void read_op(const Json& json, PlanStep* step) {
-    strict::object(json, "step", {"op", "args", "kwargs", "out"});
-    step->op = strict::text(json["op"], "op", 256);
-    for (const Json& item : strict::array(json["args"], "arguments", kMaxArguments)) read_argument(item, step);
-    if (!json["kwargs"].is_object() || json["kwargs"].size() > 64) throw Tainted{"malformed keyword arguments"};
-    for (const auto& [name, item] : json["kwargs"].items()) read_argument(item, step);
-    auto out = strict::nest<int64_t>(json["out"], "id", [&](const Json& leaf) {
-      strict::object(leaf, "result", {"id"});
-      return known(leaf["id"]);
-    });
-    for_each_leaf(out, [&](int64_t id, const std::string&) { step->outs.push_back(id); });
-    define_results(*step);
+  // Of a section that has just ended.
+  void settle(int64_t id) {
+    if (bytes_[storage_of(id)] < 0) throw Tainted{"a parameter or input that its section does not make"};
+    fits(id);
+    defined_[static_cast<size_t>(id)] = true;
   }
 
   // A result is an argument again (in place), a view of an argument's storage, or brings a storage of its own.
-  void define_results(const PlanStep& step) {
-    std::set<int64_t> readable;
-    for (int64_t id : step.reads) readable.insert(plan_.values.at(id).storage);
-    std::map<int64_t, int64_t> fresh;
-    for (int64_t id : step.outs) {
-      const PlanValue& value = plan_.values.at(id);
-      auto storage = storage_bytes_.find(value.storage);
-      if (storage == storage_bytes_.end()) {
-        int64_t& size = fresh[value.storage];
-        size = std::max(size, value.end_byte());
-      } else if (!readable.count(value.storage)) {
+  void run(size_t at) {
+    const size_t mark = at + 1;
+    for (int64_t id : plan_.tape[at].reads) {
+      use(id);
+      read_in_[storage_of(id)] = mark;
+    }
+    for (int64_t id : plan_.tape[at].outs) {
+      size_t storage = storage_of(id);
+      if (bytes_[storage] < 0 || made_in_[storage] == mark) {
+        bytes_[storage] = std::max(bytes_[storage], value(id).end_byte());
+        made_in_[storage] = mark;
+      } else if (read_in_[storage] != mark) {
         throw Tainted{"a step returns memory it was not given"};
-      } else if (value.end_byte() > storage->second) {
-        throw Tainted{"a view reaches beyond its memory"};
+      } else {
+        fits(id);
       }
     }
-    storage_bytes_.insert(fresh.begin(), fresh.end());
-    defined_.insert(step.outs.begin(), step.outs.end());
+    for (int64_t id : plan_.tape[at].outs) defined_[static_cast<size_t>(id)] = true;
   }
 
-  Plan plan_;
-  int64_t kernels_, cubins_;
-  std::unordered_set<int64_t> defined_;
-  std::map<int64_t, int64_t> storage_bytes_;
+  const Plan& plan_;
+  std::vector<bool> defined_;              // By value.
+  std::vector<int64_t> bytes_;             // By storage; -1: not there yet.
+  std::vector<size_t> read_in_, made_in_;  // By storage: 1 + the last step that was given it, that brought it.
 };
 
-// "aten.mul.Tensor" -> "mul".
-std::string base_name(const std::string& op) {
-  auto parts = split(op, '.');
-  return parts.size() >= 2 && parts[0] == "aten" ? parts[1] : "";
-}
+class PlanFileReader {
+ public:
+  explicit PlanFileReader(std::string_view bytes) : in_(bytes) {}
 
-const std::set<std::string>& plumbing() {
-  static const std::set<std::string> names = {
-      // Allocation and constant filling.
-      "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "zeros", "zeros_like",
-      "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "scalar_tensor", "arange", "fill",
-      "fill_", "zero_", "zero",
-      // Views.
-      "view", "_unsafe_view", "reshape", "_reshape_alias", "view_as", "reshape_as", "expand", "expand_as",
-      "broadcast_to", "permute", "transpose", "transpose_", "t", "t_", "mT", "numpy_T", "swapaxes", "swapdims",
-      "movedim", "moveaxis", "squeeze", "squeeze_", "unsqueeze", "unsqueeze_", "flatten", "unflatten", "ravel", "slice",
-      "select", "narrow", "as_strided", "detach", "detach_", "alias", "unbind", "split", "split_with_sizes", "chunk",
-      "diagonal", "unfold", "view_as_real", "lift", "lift_fresh", "set_", "resize_", "resize_as_", "data", "atleast_1d",
-      "atleast_2d", "atleast_3d",
-      // Copies, casts and layout.
-      "copy_", "copy", "clone", "contiguous", "_to_copy", "to", "type_as", "cat", "concat", "stack", "constant_pad_nd",
-      "pad", "repeat", "tile", "flip", "roll", "slice_scatter", "select_scatter", "cuda", "half", "float", "bfloat16"};
-  return names;
-}
+  void read(PlanFile* file) {
+    if (in_.left() > kMaxBytes) throw Tainted{"the recording is too large"};
+    if (in_.raw(4) != "TRPL") throw Tainted{"this is no recording"};
+    if (in_.u32() != kVersion) throw Tainted{"an unknown version of the recording"};
+    for (size_t n = in_.count("kernels", kMaxKernels, 17); n > 0; --n) {
+      file->kernels.push_back(kernel());
+      ++kernels_;
+    }
+    for (size_t n = in_.count("cubins", kMaxCubins, 73); n > 0; --n) file->cubins.push_back(cubin());
+    cubins_ = &file->cubins;
+    std::set<std::string> names;
+    for (size_t n = in_.count("cases", kMaxCases, 79); n > 0; --n) {
+      file->cases.push_back(plan());
+      if (!names.insert(file->cases.back().name).second) throw Tainted{"two cases have one name"};
+    }
+    if (in_.left() > 0) throw Tainted{"the recording goes on after its end"};
+  }
 
-// Writes the whole of its first argument, whatever was there before.
-bool overwrites(const std::string& op) {
-  std::string name = base_name(op);
-  return name == "copy_" || name == "fill_" || name == "zero_";
-}
+ private:
+  // --- Small things.
 
-// Takes its arguments' shapes and not their data.
-bool allocates(const std::string& op) {
-  std::string name = base_name(op);
-  return name.rfind("new_", 0) == 0 || name.rfind("empty", 0) == 0 || name.rfind("zeros", 0) == 0 ||
-         name.rfind("ones", 0) == 0 || name.rfind("full", 0) == 0;
-}
+  void item() {
+    if (++items_ > kMaxItems) throw Tainted{"the recording has too many parts"};
+  }
 
-bool covers(const PlanValue& value, int64_t storage_bytes) {
-  int64_t n = item_size(value.dtype);
-  for (int64_t size : value.shape) n *= size;
-  return value.offset == 0 && n >= storage_bytes && value.end_byte() >= storage_bytes;
-}
+  size_t list(const char* what, size_t item_bytes = 1) { return in_.count(what, kMaxList, item_bytes); }
+  std::string name(const char* what) { return in_.text(what, kMaxName); }
+  Dtype dtype() { return static_cast<Dtype>(in_.below(kDtypeCount, "dtype")); }
+  int64_t line() { return in_.small("a line", 0, kMaxLine); }
+
+  int64_t kernel_index() {
+    if (kernels_ == 0) throw Tainted{"an index that names no kernel"};
+    return in_.small("a kernel's index", 0, static_cast<int64_t>(kernels_) - 1);
+  }
+
+  int64_t value_id() {
+    if (!plan_ || plan_->values.empty()) throw Tainted{"an id that names no value"};
+    return in_.small("a value's id", 0, static_cast<int64_t>(plan_->values.size()) - 1);
+  }
+
+  Json json(const char* what, size_t most) {
+    std::string text = in_.text(what, most);
+    json_bytes_ += text.size();
+    if (json_bytes_ > kMaxJsonInAll) throw Tainted{"the recording holds too much JSON"};
+    return strict::json(text, what);
+  }
+
+  // --- Arguments.
+
+  // Adds the ids of the values it names to `reads`; where there is none, tensors are refused.
+  PlanArg argument(std::vector<int64_t>* reads, int depth = 0) {
+    item();
+    PlanArg arg;
+    uint8_t tag = in_.below(15, "argument");
+    arg.kind = tag == 14 ? ArgKind::kInt : static_cast<ArgKind>(tag);
+    if (tag == 14) {
+      uint64_t bits = in_.u64();
+      if (bits <= static_cast<uint64_t>(INT64_MAX)) throw Tainted{"an unsigned number that is not large"};
+      arg.number = static_cast<int64_t>(bits);
+      return arg;
+    }
+    switch (arg.kind) {
+      case ArgKind::kNone:
+        break;
+      case ArgKind::kTensor:
+        arg.number = tensor(reads);
+        break;
+      case ArgKind::kInt:
+        arg.number = in_.i64();
+        break;
+      case ArgKind::kFloat:
+        arg.real = in_.f64();
+        break;
+      case ArgKind::kBool:
+        arg.number = in_.yes_or_no();
+        break;
+      case ArgKind::kText:
+      case ArgKind::kLayout:
+      case ArgKind::kMemoryFormat:
+      case ArgKind::kTritonDtype:
+        arg.text = in_.text("an argument", kMaxText);
+        break;
+      case ArgKind::kList:
+        if (depth >= kMaxArgDepth) throw Tainted{"an argument is nested too deeply"};
+        for (size_t n = list("elements of a list"); n > 0; --n) arg.list.push_back(argument(reads, depth + 1));
+        break;
+      case ArgKind::kDtype:
+        arg.number = static_cast<int64_t>(dtype());
+        break;
+      case ArgKind::kDevice:
+        arg.number = in_.below(2, "device");
+        break;
+      case ArgKind::kFunction:
+        arg.number = kernel_index();
+        break;
+      case ArgKind::kDescriptor:
+        descriptor(&arg, reads);
+        break;
+    }
+    return arg;
+  }
+
+  int64_t tensor(std::vector<int64_t>* reads) {
+    if (!reads) throw Tainted{"a tensor where a constant belongs"};
+    reads->push_back(value_id());
+    return reads->back();
+  }
+
+  void descriptor(PlanArg* arg, std::vector<int64_t>* reads) {
+    arg->number = tensor(reads);
+    size_t rank = 0;
+    for (int part = 0; part < 3; ++part) {
+      size_t n = in_.count("dimensions of a descriptor", kMaxRank, 8);
+      if (part > 0 && n != rank) throw Tainted{"shape and strides of a descriptor disagree"};
+      rank = n;
+      PlanArg sizes;
+      sizes.kind = ArgKind::kList;
+      for (size_t i = 0; i < n; ++i) sizes.list.push_back(number(in_.large("a descriptor's size", 0, kMaxElements)));
+      arg->list.push_back(std::move(sizes));
+    }
+    arg->list.push_back(number(in_.below(2, "padding")));
+  }
+
+  PlanArg number(int64_t n) {
+    item();
+    PlanArg arg;
+    arg.kind = ArgKind::kInt;
+    arg.number = n;
+    return arg;
+  }
+
+  NamedArgs named_arguments(std::vector<int64_t>* reads) {
+    NamedArgs out;
+    std::set<std::string> names;
+    for (size_t n = list("arguments", 5); n > 0; --n) {
+      std::string key = name("an argument's name");
+      if (!names.insert(key).second) throw Tainted{"two arguments have one name"};
+      out.emplace_back(std::move(key), argument(reads));
+    }
+    return out;
+  }
+
+  Nest<int64_t> structure(int depth = 0) {
+    using Kind = Nest<int64_t>::Kind;
+    item();
+    if (depth > kMaxNestDepth) throw Tainted{"outputs are nested too deeply"};
+    Nest<int64_t> out;
+    out.kind = static_cast<Kind>(in_.below(5, "structure"));
+    if (out.kind == Kind::kLeaf) {
+      out.leaf = value_id();
+    } else if (out.kind == Kind::kValue) {
+      out.value = json("a value among outputs", kMaxText);
+      if (out.value.is_structured()) throw Tainted{"a malformed value among outputs"};
+    } else {
+      for (size_t n = list("parts of a structure"); n > 0; --n) {
+        if (out.kind == Kind::kDict) out.keys.push_back(name("a key"));
+        out.children.push_back(structure(depth + 1));
+      }
+    }
+    return out;
+  }
+
+  // --- Kernels and cubins.
+
+  PlanKernel kernel() {
+    PlanKernel out;
+    out.name = name("a kernel's name");
+    out.source = in_.text("a kernel's source", kMaxSource);
+    out.is_constexpr_function = in_.below(2, "decorator") == 1;
+    out.line = line();
+    for (size_t n = list("globals", 5); n > 0; --n) out.globals.push_back(global());
+    return out;
+  }
+
+  PlanGlobal global() {
+    item();
+    PlanGlobal out;
+    out.name = name("a global's name");
+    out.kind = static_cast<PlanGlobal::Kind>(in_.below(6, "global"));
+    switch (out.kind) {
+      case PlanGlobal::Kind::kJit:
+        out.kernel = kernel_index();
+        break;
+      case PlanGlobal::Kind::kConstexpr:
+      case PlanGlobal::Kind::kValue:
+        out.value = argument(nullptr);
+        break;
+      case PlanGlobal::Kind::kModule:
+        out.path = name("a module's path");
+        break;
+      case PlanGlobal::Kind::kMember:
+        out.path = name("a module's path");
+        out.member = name("a member's name");
+        break;
+      case PlanGlobal::Kind::kOpaque:
+        break;
+    }
+    return out;
+  }
+
+  PlanCubin cubin() {
+    PlanCubin out;
+    out.kernel = kernel_index();
+    out.function = name("a function's name");
+    for (size_t n = list("parameters of a kernel", 4); n > 0; --n) {
+      item();
+      out.signature.push_back(in_.text("a signature", kMaxText));
+    }
+    out.constants = named_arguments(nullptr);
+    read_warps(&out.num_warps, &out.num_stages);
+    out.num_ctas = in_.small("num_ctas", 1, 16);
+    for (int64_t& size : out.cluster) size = in_.small("a cluster's size", 1, 16);
+    out.shared = in_.small("shared memory", 0, INT32_MAX);
+    out.global_scratch = in_.large("scratch memory", 0, kMaxElements);
+    out.profile_scratch = in_.large("scratch memory", 0, kMaxElements);
+    uint8_t flags = in_.below(4, "cubin");
+    out.cooperative = flags & 1;
+    out.dependent_launch = flags & 2;
+    out.image = in_.raw(in_.u64());
+    if (out.image.substr(0, 4) != "\177ELF") throw Tainted{"a cubin that is none"};
+    return out;
+  }
+
+  void read_warps(int64_t* num_warps, int64_t* num_stages) {
+    *num_warps = in_.small("num_warps", 1, 64);
+    *num_stages = in_.small("num_stages", 0, 64);
+  }
+
+  // --- Cases.
+
+  Plan plan() {
+    Plan out;
+    plan_ = &out;
+    out.name = name("a case's name");
+    out.init_steps = in_.u32();
+    out.input_steps = in_.u32();
+    size_t values = in_.count("values", kMaxValues, 14);
+    for (size_t i = 0; i < values; ++i) out.values.push_back(value(static_cast<int64_t>(values)));
+    for (size_t n = list("inputs", 5); n > 0; --n) out.inputs.push_back(input());
+    std::set<std::string> names;
+    for (size_t n = in_.count("parameters", kMaxValues, 10); n > 0; --n) {
+      out.parameters.push_back(parameter());
+      if (!names.insert(out.parameters.back().name).second) throw Tainted{"two parameters have one name"};
+    }
+    for (size_t n = in_.count("steps", kMaxSteps, 18); n > 0; --n) out.tape.push_back(step());
+    out.outputs = structure();
+    for (const char* what : {"import", "init", "forward", "compile", "total"}) {
+      double seconds = in_.f64();
+      if (!std::isfinite(seconds) || seconds < 0) throw Tainted{"a time that is none"};
+      out.seconds[what] = seconds;
+    }
+    out.notes = json("notes", kMaxJson);
+    if (!out.notes.is_object()) throw Tainted{"malformed notes"};
+    plan_ = nullptr;
+    if (out.init_steps > out.tape.size() || out.input_steps > out.tape.size() - out.init_steps) {
+      throw Tainted{"a section has more steps than the tape"};
+    }
+    Flow(out).check();
+    return out;
+  }
+
+  PlanValue value(int64_t values) {
+    PlanValue out;
+    out.dtype = dtype();
+    out.storage = in_.small("a storage", 0, values - 1);
+    out.offset = in_.large("an offset", 0, kMaxElements);
+    size_t rank = in_.u8();
+    if (rank > kMaxRank) throw Tainted{"a value has too many dimensions"};
+    for (size_t i = 0; i < rank; ++i) out.shape.push_back(in_.large("a size", 0, kMaxElements));
+    for (size_t i = 0; i < rank; ++i) out.stride.push_back(in_.large("a stride", 0, kMaxElements));
+    strict::numel(out.shape, "a value");
+    int64_t last = out.offset;
+    for (size_t i = 0; i < rank; ++i) {
+      if (out.shape[i] > 1 && out.stride[i] > kMaxElements / out.shape[i]) throw Tainted{"a value is too large"};
+      last += std::max<int64_t>(out.shape[i] - 1, 0) * out.stride[i];
+    }
+    if (last > kMaxElements) throw Tainted{"a value is too large"};
+    return out;
+  }
+
+  PlanInput input() {
+    PlanInput out;
+    if (in_.below(2, "input") == 0) {
+      out.value = value_id();
+    } else {
+      out.literal = json("an input", kMaxJson);
+    }
+    return out;
+  }
+
+  PlanParameter parameter() {
+    PlanParameter out;
+    out.name = name("a parameter's name");
+    out.value = value_id();
+    uint8_t flags = in_.below(4, "parameter");
+    out.is_buffer = flags & 1;
+    out.matched = flags & 2;
+    out.has_bytes = in_.yes_or_no();
+    if (!out.has_bytes) return out;
+    out.init_hash = in_.text("a hash", 128);
+    uint64_t size = in_.u64();
+    const PlanValue& own = plan_->values[static_cast<size_t>(out.value)];
+    if (size != static_cast<uint64_t>(strict::numel(own.shape, "a parameter") * item_size(own.dtype))) {
+      throw Tainted{"a parameter and its bytes disagree"};
+    }
+    out.initial = in_.raw(size);
+    return out;
+  }
+
+  PlanStep step() {
+    item();
+    PlanStep out;
+    out.is_launch = in_.below(2, "step") == 1;
+    out.is_launch ? launch(&out) : call(&out);
+    return out;
+  }
+
+  void call(PlanStep* out) {
+    out->op = in_.text("an operator's name", kMaxOp);
+    for (size_t n = list("arguments"); n > 0; --n) out->args.push_back(argument(&out->reads));
+    out->kwargs = named_arguments(&out->reads);
+    out->result = structure();
+    visit_leaves(out->result, [&](int64_t id) { out->outs.push_back(id); });
+  }
+
+  void launch(PlanStep* out) {
+    out->kernel = kernel_index();
+    out->line = line();
+    size_t choices = in_.count("choices of a launch", kMaxChoices, 25);
+    if (choices == 0) throw Tainted{"a launch without a grid"};
+    for (size_t i = 0; i < choices; ++i) out->choices.push_back(choice(*out));
+  }
+
+  PlanChoice choice(PlanStep& step) {
+    item();
+    PlanChoice out;
+    for (size_t i = 0; i < 3; ++i) out.grid[i] = in_.small("a grid's size", 0, kMaxGrid[i]);
+    read_warps(&out.num_warps, &out.num_stages);
+    if (in_.yes_or_no()) {
+      out.cubin = in_.u32();
+      if (out.cubin >= static_cast<int64_t>(cubins_->size())) throw Tainted{"an index that names no cubin"};
+      if ((*cubins_)[static_cast<size_t>(out.cubin)].kernel != step.kernel) {
+        throw Tainted{"a launch with another kernel's cubin"};
+      }
+    }
+    out.args = named_arguments(&step.reads);
+    if (!step.choices.empty()) {
+      const NamedArgs& first = step.choices[0].args;
+      bool same = std::equal(first.begin(), first.end(), out.args.begin(), out.args.end(),
+                             [](const auto& a, const auto& b) { return a.first == b.first; });
+      if (!same) throw Tainted{"choices of one launch take other arguments"};
+    }
+    return out;
+  }
+
+  ByteReader in_;
+  size_t kernels_ = 0;  // Those that may be named: a kernel names only earlier ones, so that none needs itself.
+  const std::vector<PlanCubin>* cubins_ = nullptr;
+  const Plan* plan_ = nullptr;  // The case being read; its values are known.
+  size_t items_ = 0, json_bytes_ = 0;
+};
 
 }  // namespace
 
@@ -235,87 +502,20 @@ int64_t Plan::launches() const {
   return std::count_if(tape.begin(), tape.end(), [](const PlanStep& step) { return step.is_launch; });
 }
 
-Parsed<Plan> parse_plan(const Json& json, int64_t kernels, int64_t cubins) {
+const Plan* PlanFile::find(const std::string& name) const {
+  auto it = std::find_if(cases.begin(), cases.end(), [&](const Plan& plan) { return plan.name == name; });
+  return it == cases.end() ? nullptr : &*it;
+}
+
+Parsed<PlanFile> parse_plan_file(std::shared_ptr<const std::string> bytes) {
   try {
-    return {PlanParser(kernels, cubins).parse(json), ""};
+    PlanFile file;
+    file.bytes = std::move(bytes);
+    PlanFileReader(*file.bytes).read(&file);
+    return {std::move(file), ""};
   } catch (const Tainted& tainted) {
     return {std::nullopt, tainted.why};
   }
-}
-
-Json without_launches(const Plan& plan) {
-  Json out = plan.json;
-  Json tape = Json::array();
-  for (const Json& step : plan.json["tape"]) {
-    if (!step.contains("launch")) tape.push_back(step);
-  }
-  out["tape"] = std::move(tape);
-  return out;
-}
-
-bool is_plumbing(const std::string& op) { return plumbing().count(base_name(op)) > 0; }
-
-PolicyFinding check_policy(const Plan& plan, CallPolicy policy) {
-  PolicyFinding finding;
-  std::set<std::string> delegated;
-  std::set<int64_t> reached;                 // Storages a launch may have written, or data derived from them.
-  std::map<int64_t, int64_t> storage_bytes;  // Largest extent seen.
-  for (const auto& [id, value] : plan.values) {
-    int64_t& size = storage_bytes[value.storage];
-    size = std::max(size, value.end_byte());
-  }
-  auto storage_of = [&](int64_t id) { return plan.values.at(id).storage; };
-  bool any_launch = false, only_empty = true;
-  for (const PlanStep& step : plan.tape) {
-    if (step.is_launch) {
-      any_launch = true;
-      if (std::count(step.grid.begin(), step.grid.end(), 0) > 0) continue;  // An empty grid computes nothing.
-      only_empty = false;
-      for (int64_t id : step.reads) reached.insert(storage_of(id));
-      continue;
-    }
-    if (!is_plumbing(step.op)) delegated.insert(step.op);
-    size_t first_source = 0;
-    if (overwrites(step.op) && !step.reads.empty()) {
-      first_source = 1;
-      const PlanValue& target = plan.values.at(step.reads[0]);
-      if (covers(target, storage_bytes[target.storage])) reached.erase(target.storage);
-    }
-    if (allocates(step.op)) continue;
-    bool flows = false;
-    for (size_t i = first_source; i < step.reads.size(); ++i) flows |= reached.count(storage_of(step.reads[i])) > 0;
-    if (!flows) continue;
-    for (int64_t id : step.outs) reached.insert(storage_of(id));
-  }
-  finding.delegated_ops.assign(delegated.begin(), delegated.end());
-
-  std::set<int64_t> given;
-  for (int64_t id : plan.inputs) {
-    if (id >= 0) given.insert(storage_of(id));
-  }
-  for (const auto& [name, id] : plan.parameters) given.insert(storage_of(id));
-  bool reaches = false, untouched_input = false;
-  for_each_leaf(plan.outputs, [&](int64_t id, const std::string&) {
-    bool hit = reached.count(storage_of(id)) > 0;
-    reaches |= hit;
-    untouched_input |= !hit && given.count(storage_of(id)) > 0;
-  });
-
-  std::string problem;
-  if (!any_launch) {
-    problem = "no Triton kernel is launched";
-  } else if (only_empty) {
-    problem = "every Triton launch has an empty grid";
-  } else if (policy == CallPolicy::kStrict && !delegated.empty()) {
-    problem = cat("library calls do part of the work: ", join(finding.delegated_ops, ", "));
-  } else if (!reaches) {
-    problem = "no Triton launch reaches an output";
-  } else if (untouched_input) {
-    problem = "an output is one of the inputs";
-  }
-  finding.ok = problem.empty();
-  finding.message = problem;
-  return finding;
 }
 
 }  // namespace tritonrl

@@ -3,7 +3,6 @@
 // from it. Everything in it came out of a process that ran the candidate's code.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,23 +13,9 @@
 
 namespace tritonrl {
 
-struct RecordedParameter {
-  std::string name;
-  TensorView initial;  // Shape and dtype; bytes only when __init__ really ran.
-  bool has_bytes = false;
-  std::string init_hash;  // Only with bytes.
-};
-
-struct RecordedCase {
-  Plan plan;
-  std::vector<RecordedParameter> parameters;
-};
-
 struct Recording {
-  Blob blob;  // Owns the bytes.
-  Json kernels;
-  std::map<std::string, RecordedCase> cases;
-  int64_t cubins = 0;
+  PlanFile file;
+  const Plan& plan(const CaseSpec& spec) const;  // REQUIRES: a case that was asked for.
 };
 
 // A case as it is asked for: what to rebind, and the oracle's answer for its first input.
@@ -42,21 +27,22 @@ struct CaseRequest {
 Json record_arguments(const Task& task, const std::string& code, int64_t weight_seed,
                       const std::vector<CaseRequest>& requests);
 
-// Strict: every case asked for, with inputs and parameters of the shapes and dtypes that were asked for; kernels that
-// refer to kernels that exist; cubins that are ELF files, one for each launch of a case that was to be compiled.
-Parsed<Recording> parse_recording(Blob blob, const std::vector<CaseRequest>& requests);
+// Strict: bytes that are a recording, of every case asked for and no other; with inputs and parameters of the shapes
+// and dtypes that were asked for, nothing computed before forward(), and a cubin for each launch of a case that was to
+// be compiled.
+Parsed<Recording> parse_recording(const Blob& blob, const std::vector<CaseRequest>& requests);
 
 // The parameters' values to run with, in the order of the plan's parameters: the oracle's (perturbed) value for one of
 // the same name, shape and dtype; else that of a remaining one with the same initial bytes, in order; else its own.
-std::vector<TensorView> match_parameters(const RecordedCase& recorded, const OracleAnswer& oracle);
+std::vector<TensorView> match_parameters(const Plan& plan, const OracleAnswer& oracle);
 
+// The payload is the recording's bytes, then the tensors.
 struct InterpretRequest {
   Json args;
   std::string payload;
 };
-InterpretRequest interpret_arguments(const Recording& recording, const RecordedCase& recorded,
-                                     const OracleAnswer& oracle, uint64_t poison, int64_t max_programs,
-                                     bool with_launches);
+InterpretRequest interpret_arguments(const Recording& recording, const Plan& plan, const OracleAnswer& oracle,
+                                     uint64_t poison, int64_t max_programs, bool with_launches);
 
 // The answer to an `interpret` job.
 struct Interpretation {

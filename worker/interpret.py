@@ -14,6 +14,7 @@ import triton
 import interpreter
 from failure import Failure, describe, is_out_of_memory
 from kernels import Rebuilder, decode_constant
+from plan_format import unpack
 from wire import DTYPES, read_tensor
 
 GUARD = 256  # Elements on either side of a storage.
@@ -223,18 +224,21 @@ def _kernel_line(error):
 
 def run(job, payload, blob, work):
     args = job["args"]
-    plan = args["plan"]
+    recording = unpack(memoryview(payload)[:args["recording"]])
+    plan = next(case["plan"] for case in recording["cases"] if case["name"] == args["case"])
+    if not args["launches"]:
+        plan["tape"] = [step for step in plan["tape"] if "launch" not in step]
     planned = sum(int(np.prod(step["grid"])) for step in plan["tape"] if "launch" in step)
     if planned > args["max_programs"]:
         raise Failure("unsupported", "launch", f"{planned} program instances are too many for the interpreter "
                                                f"(limit {args['max_programs']}): this needs a GPU")
     folder = os.path.join(work, "kernels")
     os.makedirs(folder, exist_ok=True)
-    rebuilder = Rebuilder(args["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
+    rebuilder = Rebuilder(recording["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
     walker = Walker(plan, rebuilder, poison)
     references = dict(args["parameters"])
-    for name, value_id in plan["parameters"]:
+    for name, value_id, _ in plan["parameters"]:
         walker.bind(value_id, read_tensor(references[name], payload))
     inputs = [read_tensor(spec["tensor"] if "tensor" in spec else spec, payload)
               if value_id is not None else None for value_id, spec in zip(plan["inputs"], args["inputs"])]

@@ -23,6 +23,7 @@ MODULES = frozenset((
     "triton", "triton.language", "triton.language.core", "triton.language.math", "triton.language.standard",
     "triton.language.random", "triton.language.extra", "triton.language.extra.libdevice",
     "triton.language.extra.cuda", "triton.language.extra.cuda.libdevice", "math"))
+TRITON_DTYPES = {kind.name: kind for kind in vars(tl).values() if isinstance(kind, tl.dtype)}  # "fp32", "int1", ...
 
 
 def base_function(kernel):
@@ -35,7 +36,7 @@ def base_function(kernel):
 
 
 def encode_constant(value, kernels):
-    """ARG of a compile-time value. Triton dtypes travel as {"dtype": "tl.float32"}, functions as {"s": "jit:INDEX"}."""
+    """ARG of a compile-time value. Triton dtypes travel as {"dtype": "tl.fp32"}, functions as {"s": "jit:INDEX"}."""
     if isinstance(value, tl.constexpr):
         value = value.value
     if isinstance(value, tl.dtype):
@@ -50,7 +51,7 @@ def encode_constant(value, kernels):
 def decode_constant(arg, functions=()):
     (kind, body), = arg.items()
     if kind == "dtype":
-        return getattr(tl, body[3:]) if body.startswith("tl.") else getattr(torch, body)
+        return TRITON_DTYPES[body[3:]] if body.startswith("tl.") else getattr(torch, body)
     if kind == "l":
         return tuple(decode_constant(item, functions) for item in body)
     if kind == "s" and body.startswith("jit:"):

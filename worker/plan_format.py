@@ -49,6 +49,7 @@ class _Writer:
     def __init__(self, area):
         self.parts, self.size = [], 0
         self._area = memoryview(area)
+        self._functions = {}
         self._items = self._json_bytes = 0
 
     # --- Primitives.
@@ -59,7 +60,7 @@ class _Writer:
 
     def _number(self, form, what, value, low, high):
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            _refuse(f"{what} of {str(value)[:40]}")
+            _refuse(f"{what} outside of [{low}, {high}]")
         self._raw(struct.pack(form, value))
 
     def u8(self, value):
@@ -89,7 +90,7 @@ class _Writer:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError):
             _refuse("an input or output that is not plain data")
-        self._json_bytes += 4 * len(text)
+        self._json_bytes += 4 * len(text)  # At most.
         if self._json_bytes > MAX_JSON_IN_ALL:
             _refuse("so much plain data")
         self.text(text, most, "plain data")
@@ -136,9 +137,9 @@ class _Writer:
         elif kind == "b":
             self.tag(BOOL)
             self.u8(bool(body))
-        elif kind == "s" and functions and (index := re.fullmatch(r"jit:(\d+)", body)):
+        elif kind == "s" and functions and body in self._functions:
             self.tag(FUNCTION)
-            self.u32(int(index[1]))
+            self.u32(self._functions[body])
         elif kind in ("s", "layout", "memory_format"):
             self.tag({"s": TEXT, "layout": LAYOUT, "memory_format": MEMORY_FORMAT}[kind])
             self.text(body, MAX_TEXT, "an argument")
@@ -256,8 +257,9 @@ class _Writer:
             self.u64(size, "a size")
         for stride in value["stride"]:
             self.u64(stride, "a stride")
-        if math.prod(value["shape"]) > MAX_ELEMENTS or value["offset"] + sum(
-                (n - 1) * s for n, s in zip(value["shape"], value["stride"]) if n > 1) > MAX_ELEMENTS:
+        spans = [(n, s) for n, s in zip(value["shape"], value["stride"]) if n > 1]
+        if math.prod(n for n, _ in spans) > MAX_ELEMENTS or any(s > MAX_ELEMENTS // n for n, s in spans) or \
+                value["offset"] + sum((n - 1) * s for n, s in spans) > MAX_ELEMENTS:
             _refuse("so large a tensor")
 
     def input(self, entry):
@@ -325,6 +327,7 @@ class _Writer:
         self.json(case.get("notes", {}))
 
     def file(self, recording):
+        self._functions = {f"jit:{index}": index for index in range(len(recording["kernels"]))}
         self._raw(b"TRPL")
         self.u32(VERSION)
         self.list(recording["kernels"], self.kernel, "kernels", MAX_KERNELS)

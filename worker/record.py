@@ -13,8 +13,9 @@ import fake_cuda
 import stub_driver
 from candidate import load, rebind, size_constants
 from failure import Failure, candidate_lines, describe, is_out_of_memory, scrub
+from plan_format import pack
 from tape import NeedRealInit, Recorder
-from wire import DTYPES, content_hash, dtype_name
+from wire import DTYPES, content_hash, dtype_name, tensor_bytes
 
 
 def decode_init(value):
@@ -234,12 +235,11 @@ def run(job, payload, blob, work):
             plan = case.run()
         except NeedRealInit:
             raise Failure("unsupported", "forward", "forward() uses a tensor of unknown origin") from None
-        parameters = [{**entry, "tensor": blob.add(entry["tensor"])} if "tensor" in entry else entry
+        parameters = [{**entry, "tensor": tensor_bytes(entry["tensor"]).tobytes()} if "tensor" in entry else entry
                       for entry in case.blob_parameters]
-        cases.append({"name": spec["name"], "plan": plan, "parameters": parameters,
-                      "seconds": {key: round(value, 6) for key, value in case.seconds.items()}})
+        cases.append({"name": spec["name"], "plan": plan, "parameters": parameters, "seconds": case.seconds})
         for name in [n for n in sys.modules if n.startswith("candidate_")]:
             del sys.modules[name]
-    cubins = [{**entry, "tensor": blob.add_bytes(binary)} for entry, binary in session.cubins]
-    return {"plan_version": 0, "cases": cases, "kernels": session.kernels.entries, "cubins": cubins,
-            "parameters": cases[0]["parameters"] if cases else []}
+    cubins = [{**entry, "tensor": binary} for entry, binary in session.cubins]
+    blob.add_bytes(pack({"kernels": session.kernels.entries, "cubins": cubins, "cases": cases}))
+    return {}

@@ -136,27 +136,31 @@ def _interpret(folder):
     interpreter.install()
     oracle.run({"args": {"source": TASK, "constants": {}, "weight_seed": 0, "input_seed": 0}}, b"", BlobWriter(),
                folder)
-    interpret.run(_interpreter_job(), bytes(8 * 8 * 4 * 2), BlobWriter(), folder)
+    interpret.run(*_interpreter_job(), BlobWriter(), folder)
     interpreter.memory.__init__()
     return {"oracle": oracle.run, "interpret": interpret.run}
 
 
 def _interpreter_job():
-    """A hand-made Plan that launches the kernel above."""
+    """(job, payload) of a hand-made recording that launches the kernel above."""
     import ast
+    from plan_format import pack
     text = {node.name: ast.get_source_segment(CANDIDATE, node) for node in ast.parse(CANDIDATE).body
             if isinstance(node, ast.FunctionDef)}
     value = {"shape": [8, 8], "stride": [8, 1], "offset": 0, "dtype": "float32"}
-    ref = {"shape": [8, 8], "dtype": "float32", "offset": 0, "nbytes": 256}
     module = {"name": "tl", "kind": "module", "path": "triton.language"}
-    return {"args": {
-        "plan": {"values": [{"id": i, "storage": i, **value} for i in range(3)], "inputs": [0],
-                 "parameters": [["w", 1]], "outputs": {"id": 2},
-                 "tape": [{"op": "aten.empty_like.default", "args": [{"t": 0}], "kwargs": {}, "out": {"id": 2}},
-                          {"launch": 1, "grid": [2, 1, 1], "cubin": None, "num_warps": 4, "num_stages": 3, "line": 1,
-                           "args": [["x_ptr", {"t": 0}], ["w_ptr", {"t": 1}], ["y_ptr", {"t": 2}], ["rows", {"i": 8}],
-                                    ["n", {"i": 8}], ["BLOCK", {"i": 16}]]}]},
+    plan = {"values": [{"id": i, "storage": i, **value} for i in range(3)], "inputs": [0],
+            "parameters": [["w", 1]], "outputs": {"id": 2},
+            "tape": [{"op": "aten.empty_like.default", "args": [{"t": 0}], "kwargs": {}, "out": {"id": 2}},
+                     {"launch": 1, "grid": [2, 1, 1], "cubin": None, "num_warps": 4, "num_stages": 3, "line": 1,
+                      "args": [["x_ptr", {"t": 0}], ["w_ptr", {"t": 1}], ["y_ptr", {"t": 2}], ["rows", {"i": 8}],
+                               ["n", {"i": 8}], ["BLOCK", {"i": 16}]]}]}
+    recording = pack({
         "kernels": [{"name": "half", "source": text["half"], "globals": [module], "line": 1},
                     {"name": "kernel", "source": text["kernel"],
                      "globals": [module, {"name": "half", "kind": "jit", "kernel": 0}], "line": 1}],
-        "parameters": [["w", {**ref, "offset": 256}]], "inputs": [ref], "poison": 1, "max_programs": 100}}
+        "cubins": [], "cases": [{"name": "full", "plan": plan, "parameters": []}]})
+    ref = {"shape": [8, 8], "dtype": "float32", "offset": len(recording), "nbytes": 256}
+    job = {"args": {"recording": len(recording), "case": "full", "launches": True, "parameters": [["w", ref]],
+                    "inputs": [ref], "poison": 1, "max_programs": 100}}
+    return job, recording + bytes(256)

@@ -229,7 +229,8 @@ class CandidateRun {
     if (job.args.dump(-1, ' ', false, Json::error_handler_t::replace).size() > kMaxJobHeader) {
       return {Outcome::kUnsupported, "the code, or the list of its parameters, is too large"};
     }
-    if (job.payload.size() > kMaxJobPayload) return {Outcome::kUnsupported, "the recording and its tensors are too large"};
+    if (job.payload.size() > kMaxJobPayload)
+      return {Outcome::kUnsupported, "the recording and its tensors are too large"};
     job.memory_bytes = f_.config_.memory_mb << 20;
     JobAnswer answer = f_.pool_.run(kind, std::move(job));
     Ending ending = judge_exit(answer);

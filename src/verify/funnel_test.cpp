@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "verify/fake_worker.h"
+#include "verify/plan_writer.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
@@ -50,41 +51,14 @@ JobAnswer oracle_answer(const std::string& nonce) {
   return exited(blob_bytes(header, area));
 }
 
-Json plan() {
-  auto value = [](int id) {
-    return Json{{"id", id}, {"shape", {4}}, {"stride", {1}}, {"offset", 0}, {"dtype", "float32"}, {"storage", id}};
-  };
-  return {{"values", {value(0), value(1)}},
-          {"inputs", {0}},
-          {"parameters", Json::array()},
-          {"tape",
-           {{{"op", "aten.empty_like.default"},
-             {"args", Json::parse(R"([{"t": 0}])")},
-             {"kwargs", Json::object()},
-             {"out", {{"id", 1}}}},
-            {{"launch", 0},
-             {"grid", {1, 1, 1}},
-             {"args", Json::parse(R"([["x", {"t": 0}], ["y", {"t": 1}]])")},
-             {"num_warps", 4},
-             {"num_stages", 3},
-             {"cubin", 0},
-             {"line", 9}}}},
-          {"outputs", {{"id", 1}}}};
+PlanFile recording(const Json& args) {
+  PlanFile file = file_of({});
+  for (const Json& spec : args["cases"]) file.cases.push_back(small_plan(spec["name"], {4}));
+  return file;
 }
 
-Json record_header(const std::string& nonce, const Json& args) {
-  Json cases = Json::array();
-  for (const Json& spec : args["cases"]) {
-    cases.push_back({{"name", spec["name"]}, {"plan", plan()}, {"parameters", Json::array()}});
-  }
-  Json kernel = {{"name", "k"}, {"source", "def k(): pass"}, {"globals", Json::array()}, {"line", 3}};
-  Json cubin = {{"kernel", 0}, {"tensor", {{"shape", {4}}, {"dtype", "uint8"}, {"offset", 0}, {"nbytes", 4}}}};
-  return {{"nonce", nonce},
-          {"ok", true},
-          {"plan_version", 0},
-          {"cases", cases},
-          {"kernels", Json::array({kernel})},
-          {"cubins", Json::array({cubin})}};
+JobAnswer record_answer(const std::string& nonce, const PlanFile& file) {
+  return exited(blob_bytes({{"nonce", nonce}, {"ok", true}}, write_plan_file(file)));
 }
 
 JobAnswer interpret_answer(const std::string& nonce, const float (&output)[4]) {
@@ -97,13 +71,13 @@ JobAnswer interpret_answer(const std::string& nonce, const float (&output)[4]) {
   return exited(blob_bytes(header, bytes_of(output)));
 }
 
-bool has_launches(const Job& job) { return job.args["plan"]["tape"].size() == 2; }
+bool has_launches(const Job& job) { return job.args["launches"].get<bool>(); }
 
 // An honest, correct candidate: without its launches the output is garbage.
 JobAnswer honest(const Job& job, const std::string& nonce) {
   const float garbage[4] = {NAN, NAN, NAN, NAN};
   if (job.kind == "oracle") return oracle_answer(nonce);
-  if (job.kind == "record") return exited(blob_bytes(record_header(nonce, job.args), "\177ELF"));
+  if (job.kind == "record") return record_answer(nonce, recording(job.args));
   return has_launches(job) ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
 }
 
@@ -346,61 +320,77 @@ TEST(Funnel, ChangedInputsAndGuards) {
 }
 
 TEST(Funnel, ForgedRecordings) {
-  auto with = [](const std::function<void(Json&)>& damage, const std::string& area = "\177ELF") {
+  auto outcome = [](const std::function<void(PlanFile&)>& damage) {
     return run(lying("record",
                      [=](const Job& job, const std::string& nonce) {
-                       Json header = record_header(nonce, job.args);
-                       damage(header);
-                       return exited(blob_bytes(header, area));
+                       PlanFile file = recording(job.args);
+                       damage(file);
+                       return record_answer(nonce, file);
                      }))
-        .verdict;
+        .verdict.outcome;
   };
-  auto outcome = [&](const std::function<void(Json&)>& damage) { return with(damage).outcome; };
-  EXPECT_EQ(outcome([](Json&) {}), Outcome::kPass);
-  EXPECT_EQ(outcome([](Json& h) { h["outcome"] = "pass"; }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) { h["plan_version"] = 1; }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) { h["cases"].erase(1); }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) { std::swap(h["cases"][0], h["cases"][1]); }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["inputs"] = Json::array(); }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["values"][0]["shape"] = {2}; }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["values"][0]["dtype"] = "int32"; }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["tape"][1]["cubin"] = nullptr; }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) { h["cubins"] = Json::array(); }), Outcome::kTampered);
-  EXPECT_EQ(with([](Json&) {}, "text").outcome, Outcome::kTampered);  // A cubin that is no ELF file.
-  EXPECT_EQ(outcome([](Json& h) {
-              h["kernels"][0]["globals"] = Json::array({{{"name", "a"}, {"kind", "jit"}, {"kernel", 7}}});
+  using File = PlanFile;
+  EXPECT_EQ(outcome([](File&) {}), Outcome::kPass);
+  EXPECT_EQ(outcome([](File& f) { f.cases.pop_back(); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.cases.push_back(small_plan("more", {4})); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { std::swap(f.cases[0], f.cases[1]); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.cases[0].inputs.clear(); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.cases[0].values[0] = plan_value(0, {2}); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.cases[0].values[0].dtype = Dtype::kInt32; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.cases[0].tape[1].choices[0].cubin = -1; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.cases[1].tape[1].choices[0].cubin = -1; }), Outcome::kPass);  // Not compiled.
+  EXPECT_EQ(outcome([](File& f) { f.cubins.clear(); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.cubins[0].image = "text"; }), Outcome::kTampered);
+  // Work that is said to have been done before forward().
+  EXPECT_EQ(outcome([](File& f) { f.cases[0].init_steps = 1; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) {
+              f.cases[0].values.push_back(plan_value(2, {4}));
+              f.cases[0].tape.insert(f.cases[0].tape.begin(), call_step("aten.rand.default", {}, 2));
+              f.cases[0].init_steps = 1;
             }),
             Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) {
-              h["kernels"][0]["globals"] = Json::array({{{"name", "a"}, {"kind", "code"}}});
+  EXPECT_EQ(outcome([](File& f) {
+              f.cases[0].parameters.resize(1);
+              f.cases[0].parameters[0].name = "no value";
             }),
             Outcome::kTampered);
-  // A parameter the module does not have, or has no value for.
-  EXPECT_EQ(outcome([](Json& h) { h["cases"][0]["plan"]["parameters"] = Json::parse(R"([["w", 0]])"); }),
-            Outcome::kTampered);
-  EXPECT_EQ(outcome([](Json& h) {
-              h["cases"][0]["parameters"] =
-                  Json::array({{{"name", "w"}, {"shape", {4}}, {"dtype", "float32"}, {"matched", true}}});
-            }),
-            Outcome::kTampered);
+  auto blob = [](const Json& header, const std::string& tail) {
+    return run(lying("record",
+                     [=](const Job& job, const std::string& nonce) {
+                       Json own = {{"nonce", nonce}, {"ok", true}};
+                       own.update(header);
+                       return exited(blob_bytes(own, write_plan_file(recording(job.args)) + tail));
+                     }))
+        .verdict.outcome;
+  };
+  EXPECT_EQ(blob(Json::object(), ""), Outcome::kPass);
+  EXPECT_EQ(blob({{"outcome", "pass"}}, ""), Outcome::kTampered);
+  EXPECT_EQ(blob(Json::object(), "more"), Outcome::kTampered);
+}
+
+TEST(Funnel, TheInterpreterGetsTheRecordingAndTheOraclesTensors) {
+  auto answer = lying("interpret", [](const Job& job, const std::string& nonce) {
+    auto size = job.args["recording"].get<size_t>();
+    auto file = parse_plan_file(std::make_shared<const std::string>(job.payload.substr(0, size)));
+    EXPECT_TRUE(file) << file.why;
+    EXPECT_NE(file.value->find(job.args["case"].get<std::string>()), nullptr);
+    TensorView x = tensor_from(job.args["inputs"][0], job.payload);
+    EXPECT_EQ(x.bytes, bytes_of(kInput));
+    EXPECT_GE(job.args["inputs"][0]["offset"].get<size_t>(), size);
+    return honest(job, nonce);
+  });
+  EXPECT_EQ(run(answer).verdict.outcome, Outcome::kPass);
 }
 
 TEST(Funnel, PolicyDecidesOnLibraryCalls) {
-  auto delegating = lying("record", [](const Job& job, const std::string& nonce) {
-    Json header = record_header(nonce, job.args);
-    for (Json& item : header["cases"]) {
-      item["plan"]["tape"].push_back({{"op", "aten.mul_.Tensor"},
-                                      {"args", Json::parse(R"([{"t": 1}, {"f": 1.0}])")},
-                                      {"kwargs", Json::object()},
-                                      {"out", {{"id", 1}}}});
+  auto answer = lying("record", [](const Job& job, const std::string& nonce) {
+    PlanFile file = recording(job.args);
+    for (Plan& plan : file.cases) {
+      plan.tape.push_back(call_step("aten.mul_.Tensor", {1}, 1));
+      plan.tape.back().args.push_back(float_arg(1));
     }
-    return exited(blob_bytes(header, "\177ELF"));
+    return record_answer(nonce, file);
   });
-  auto answer = [=](const Job& job, const std::string& nonce) {
-    const float garbage[4] = {NAN, NAN, NAN, NAN};
-    if (job.kind != "interpret") return delegating(job, nonce);
-    return job.args["plan"]["tape"].size() == 3 ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
-  };
   Trial strict = run(answer);
   EXPECT_EQ(strict.verdict.outcome, Outcome::kRuleBreak);
   EXPECT_EQ(strict.verdict.stopped_at, Stage::kCompile);

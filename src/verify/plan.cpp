@@ -116,9 +116,9 @@ class Flow {
   }
 
   const Plan& plan_;
-  std::vector<bool> defined_;                // By value.
-  std::vector<int64_t> bytes_;               // By storage; -1: not there yet.
-  std::vector<size_t> read_in_, made_in_;    // By storage: 1 + the last step that was given it, that brought it.
+  std::vector<bool> defined_;              // By value.
+  std::vector<int64_t> bytes_;             // By storage; -1: not there yet.
+  std::vector<size_t> read_in_, made_in_;  // By storage: 1 + the last step that was given it, that brought it.
 };
 
 class PlanFileReader {

@@ -198,6 +198,21 @@ inline Parsed<PlanFile> parse_written(const PlanFile& file) {
   return parse_plan_file(std::make_shared<const std::string>(write_plan_file(file)));
 }
 
+// Parses bytes, and holds what comes out of it against itself: it may be walked, and written and parsed again to the
+// same. "" when all is well, or when the bytes are refused.
+inline std::string rewrite_fault(const std::string& bytes) {
+  auto first = parse_plan_file(std::make_shared<const std::string>(bytes));
+  if (!first) return first.why.empty() ? "refused without a reason" : "";
+  for (const Plan& plan : first.value->cases) {
+    check_policy(plan, CallPolicy::kStrict);
+    check_policy(plan, CallPolicy::kMixed);
+  }
+  std::string once = write_plan_file(*first.value);
+  auto second = parse_plan_file(std::make_shared<const std::string>(once));
+  if (!second) return cat("refused when written again: ", second.why);
+  return write_plan_file(*second.value) == once ? "" : "reads as something else when written again";
+}
+
 // --- Pieces to build plans from.
 
 inline PlanArg plan_arg(PlanArg::Kind kind, int64_t number = 0, std::string text = "", std::vector<PlanArg> list = {}) {
@@ -365,8 +380,8 @@ inline PlanFile sample_plan_file() {
   full.tape.push_back(std::move(many));
   PlanStep& launch = full.tape[1];
   auto sizes = [](int64_t n) { return plan_arg(Kind::kList, 0, "", {int_arg(n), int_arg(8)}); };
-  launch.choices[0].args.emplace_back(
-      "d", plan_arg(Kind::kDescriptor, 2, "", {sizes(4), sizes(8), sizes(2), int_arg(1)}));
+  launch.choices[0].args.emplace_back("d",
+                                      plan_arg(Kind::kDescriptor, 2, "", {sizes(4), sizes(8), sizes(2), int_arg(1)}));
   launch.choices.push_back(launch.choices[0]);
   launch.choices[1].grid = {8, 2, 1};
   launch.choices[1].cubin = -1;

@@ -12,6 +12,7 @@ sys.path.insert(0, WORKER)
 
 import torch  # noqa: E402
 
+from plan_format import unpack  # noqa: E402
 from wire import read_tensor  # noqa: E402
 
 NONCE = "0123456789abcdef"
@@ -59,10 +60,13 @@ class Zygote:
         return self.next_id
 
     def run(self, job, args, payload=b"", **limits):
-        """(done frame, blob's header or None, tensor area)."""
+        """(done frame, blob's header or None, tensor area). A recording's dicts are put into its header."""
         self.submit(job, args, payload, **limits)
         done, blob = self.receive()
-        return (done, *parse_blob(blob))
+        header, area = parse_blob(blob)
+        if job == "record" and header is not None and header["ok"]:
+            header.update(unpack(area))
+        return done, header, area
 
 
 def parse_blob(blob):
@@ -127,26 +131,24 @@ class Pair:
                                           "dtype": p["tensor"]["dtype"]} for p in answer["parameters"]],
                 "cases": [{"name": "full", "constants": constants or {}, "inputs": inputs, "compile": compile}]}
 
-    def interpret(self, recording, own_area, answer, area, case=0, poison=7, max_programs=4096):
+    def interpret(self, recording, own, answer, area, case=0, poison=7, max_programs=4096, launches=True):
         """Runs a recorded case on the oracle's inputs; parameters as the verifier would match them."""
         case = recording["cases"][case]
         by_name = {p["name"]: p for p in answer["parameters"]}
         by_hash = {p["init_hash"]: p for p in answer["parameters"]}
-        payload, refs, inputs = bytearray(area), [], []
+        payload = own + bytes(-len(own) % 16)
+        refs, inputs, shift = [], [], len(payload)
         for parameter in case["parameters"]:
             known = by_name.get(parameter["name"]) if parameter["matched"] else by_hash.get(parameter.get("init_hash"))
             if known is not None and known["tensor"]["shape"] == parameter["shape"]:
-                refs.append([parameter["name"], known["tensor"]])
+                refs.append([parameter["name"], moved(known["tensor"], shift)])
             else:
-                own = parameter["tensor"]
-                payload += bytes(-len(payload) % 16)
-                refs.append([parameter["name"], {**own, "offset": len(payload)}])
-                payload += own_area[own["offset"]:own["offset"] + own["nbytes"]]
+                refs.append([parameter["name"], parameter["tensor"]])  # Inside the recording.
         for item in answer["inputs"]:
-            inputs.append(item["tensor"] if item["kind"] == "tensor" else {"value": item["value"]})
+            inputs.append(moved(item["tensor"], shift) if item["kind"] == "tensor" else {"value": item["value"]})
         return self.interpreter.run("interpret", {
-            "plan": case["plan"], "kernels": recording["kernels"], "parameters": refs, "inputs": inputs,
-            "poison": poison, "max_programs": max_programs}, bytes(payload))
+            "recording": len(own), "case": case["name"], "launches": launches, "parameters": refs, "inputs": inputs,
+            "poison": poison, "max_programs": max_programs}, payload + area)
 
     def judge(self, task, candidate, constants=None, compile=True, deadline_s=60.0):
         """(outcome, detail): "pass", "wrong_output", a failure's kind, or how the child died."""
@@ -164,6 +166,10 @@ class Pair:
                         tensors(answer["outputs64"], area))
         intact = not result["guards_broken"] and (answer["inputs_mutated"] or not any(result["inputs_after"]))
         return ("pass" if same and intact else "wrong_output"), recording
+
+
+def moved(ref, shift):
+    return {**ref, "offset": ref["offset"] + shift}
 
 
 def verdict(done, blob):

@@ -184,7 +184,7 @@ class Recording(WithZygotes):
 
     def test_tensors_made_from_numbers_become_parameters_with_bytes(self):
         answer, plan = self.plan(model("return x * torch.tensor([1.5, 2.5], device='cuda')[0]"))
-        self.assertEqual([name for name, _ in plan["parameters"]], ["constant.0"])
+        self.assertEqual([name for name, *_ in plan["parameters"]], ["constant.0"])
         self.assertEqual(answer["cases"][0]["parameters"][0]["shape"], [2])
 
     def test_module_attributes_that_are_no_parameters_make_init_real(self):

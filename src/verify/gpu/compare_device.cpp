@@ -35,7 +35,7 @@ Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth)
   quantum_ = tolerance.quantum;
   double sum_t = 0, sum_r = 0, worst = 0;
   in_chunks(numel_, [&](int64_t at, int64_t n) {
-    at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble);
+    at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble, false, true);
     at::Tensor finite = t.isfinite().logical_and_(d.isfinite());
     d = d.sub_(t).masked_fill_(finite.logical_not(), 0);
     at::Tensor clean = t.masked_fill(finite.logical_not(), 0);
@@ -48,7 +48,7 @@ Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth)
   rms_truth_ = std::sqrt(sum_t / count);
   double rms_r = std::sqrt(sum_r / count);
   in_chunks(numel_, [&](int64_t at, int64_t n) {
-    at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble);
+    at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble, false, true);
     at::Tensor ratio = d.sub_(t).abs_().div_(t.abs().add_(rms_truth_));
     ratio.masked_fill_(ratio.isfinite().logical_not(), 0);
     worst = std::max(worst, ratio.max().item<double>());

@@ -12,8 +12,8 @@ _LAYOUT = """
     moveaxis swapaxes swapaxes_ swapdims swapdims_ mT mH matrix_H numpy_T adjoint T H unbind atleast_1d atleast_2d
     atleast_3d column_stack row_stack hstack vstack dstack concat concatenate tile pad _pad_enum _pad_circular
     pad_sequence meshgrid diagonal flatten_dense_tensors unflatten_dense_tensors positive conj real imag resolve_conj
-    resolve_neg align_as align_to align_tensors rename rename_ refine_names fliplr flipud diag diagflat lift lift_fresh data set_data requires_grad_ retain_grad
-    pin_memory to_dense
+    resolve_neg align_as align_to align_tensors rename rename_ refine_names fliplr flipud diag diagflat lift
+    lift_fresh data set_data requires_grad_ retain_grad pin_memory to_dense
 """
 _QUESTIONS = """
     item is_nonzero size stride is_complex is_conj is_distributed is_floating_point is_inference is_leaf is_neg
@@ -22,3 +22,20 @@ _QUESTIONS = """
     _use_cudnn_rnn_flatten_weight argwhere nonzero_numpy _shape_as_tensor _dim_arange
 """
 TAKEN_APART = frozenset(f"aten::{name}" for name in (_LAYOUT + _QUESTIONS).split())
+
+_RECURRENT = frozenset(("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"))
+
+
+def recurrent(name, args):
+    """Fake results of lstm, gru, rnn_tanh and rnn_relu, which would otherwise be unrolled step by step; None for others.
+
+    Laid out as cuDNN does it: with batch_first the sequence still is the outermost dimension in memory.
+    """
+    if name not in _RECURRENT or not isinstance(args[-1], bool):
+        return None
+    x, states, bidirectional, batch_first = args[0], args[1], args[-2], args[-1]
+    several = isinstance(states, (list, tuple))
+    states = list(states) if several else [states]
+    batch, steps = x.shape[:2] if batch_first else x.shape[1::-1]
+    out = x.new_empty((steps, batch, states[0].shape[-1] * (1 + bidirectional)))
+    return (out.transpose(0, 1) if batch_first else out, *[state.new_empty(state.shape) for state in states])

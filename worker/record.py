@@ -28,6 +28,7 @@ class Case:
         self.init_inputs = decode_init(spec.get("init_inputs", args.get("init_inputs", [])))
         self.reference = {p["name"]: p for p in spec.get("reference_parameters", args.get("reference_parameters", []))}
         self.phase, self.path = "import", ""
+        self.module_name = f"candidate_{spec['name']}"
         self.seconds = {}
         self.sections = {}         # "init_steps", "input_steps" where those are on the tape.
         self.blob_parameters = []  # Parameter entries with a real tensor under "tensor".
@@ -79,7 +80,7 @@ class Case:
                 pass  # The import says it better.
         with fake_cuda.DeviceMode():
             module, _ = self._timed("import", load, source, os.path.dirname(self.path),
-                                    f"candidate_{self.spec['name']}")
+                                    self.module_name)
             self.phase = "init"
             model_class = getattr(module, "ModelNew", None)
             if not isinstance(model_class, type):
@@ -257,12 +258,12 @@ class ReferenceCase(Case):
         seed = int(self.args["weight_seed"])
         random.seed(seed)  # For shapes that get_inputs() draws with Python; the tape's own numbers come from the replayer.
         numpy.random.seed(seed % (1 << 32))
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         self.path = os.path.join(self.work, self.spec["name"], "candidate.py")
         self.session.source_path = self.path
         source = rebind(self.args["task_source"], self.spec.get("constants") or {})
         with fake_cuda.DeviceMode():
-            module, _ = self._timed("import", load, source, os.path.dirname(self.path), f"task_{self.spec['name']}")
+            module, _ = self._timed("import", load, source, os.path.dirname(self.path), self.module_name)
             for name in ("Model", "get_inputs", "get_init_inputs"):
                 if not hasattr(module, name):
                     raise Failure("compile_error", "import", f"the task defines no {name}")
@@ -317,8 +318,7 @@ def run(job, payload, blob, work):
                       for entry in case.blob_parameters]
         cases.append({"name": spec["name"], "plan": plan, "parameters": parameters, **case.sections,
                       "seconds": {key: round(value, 6) for key, value in case.seconds.items()}})
-        for name in [n for n in sys.modules if n.startswith(("candidate_", "task_"))]:
-            del sys.modules[name]
+        sys.modules.pop(case.module_name, None)
     cubins = [{**entry, "tensor": blob.add_bytes(binary)} for entry, binary in session.cubins]
     return {"plan_version": 0, "cases": cases, "kernels": session.kernels.entries, "cubins": cubins,
             "parameters": cases[0]["parameters"] if cases else []}

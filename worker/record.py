@@ -13,7 +13,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 
 import fake_cuda
-import stub_driver
+import session
 from candidate import load, rebind, size_constants
 from failure import Failure, candidate_lines, describe, is_out_of_memory, scrub
 from tape import NeedRealInit, Recorder, is_fake
@@ -304,12 +304,12 @@ def _raised_in_launch(error):
 
 def run(job, payload, blob, work):
     args = job["args"]
-    session = stub_driver.session = stub_driver.Session()
+    now = session.current = session.Session()
     fake_cuda.TARGET_ARCH = int(args.get("arch", 90))
     cases = []
     kind = ReferenceCase if args.get("reference") else Case
     for spec in args["cases"]:
-        case = kind(args, spec, session, work)
+        case = kind(args, spec, now, work)
         try:
             plan = case.run()
         except NeedRealInit:
@@ -319,6 +319,6 @@ def run(job, payload, blob, work):
         cases.append({"name": spec["name"], "plan": plan, "parameters": parameters, **case.sections,
                       "seconds": {key: round(value, 6) for key, value in case.seconds.items()}})
         sys.modules.pop(case.module_name, None)
-    cubins = [{**entry, "tensor": blob.add_bytes(binary)} for entry, binary in session.cubins]
-    return {"plan_version": 0, "cases": cases, "kernels": session.kernels.entries, "cubins": cubins,
+    cubins = [{**entry, "tensor": blob.add_bytes(binary)} for entry, binary in now.cubins]
+    return {"plan_version": 0, "cases": cases, "kernels": now.kernels.entries, "cubins": cubins, "specs": now.specs,
             "parameters": cases[0]["parameters"] if cases else []}

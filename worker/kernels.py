@@ -22,7 +22,8 @@ from tape import encode
 MODULES = frozenset((
     "triton", "triton.language", "triton.language.core", "triton.language.math", "triton.language.standard",
     "triton.language.random", "triton.language.extra", "triton.language.extra.libdevice",
-    "triton.language.extra.cuda", "triton.language.extra.cuda.libdevice", "math"))
+    "triton.language.extra.cuda", "triton.language.extra.cuda.libdevice", "math",
+    "torch._inductor.runtime.triton_helpers"))
 
 DTYPES = {str(kind): name for name, kind in vars(tl).items() if type(kind) is tl.dtype}  # "fp32" -> "float32".
 

@@ -194,6 +194,9 @@ class Recorder(TorchDispatchMode):
             if not self.recording or func.namespace == "prim":
                 return func(*args, **kwargs)
             try:
+                if fake_cuda.names_cuda(kwargs.get("device")):  # torch.ops.aten.* called directly: no function mode.
+                    with self.creating(host=False, explicit=True):
+                        return self._call(func, args, {**kwargs, "device": fake_cuda.CPU})
                 return self._call(func, args, kwargs)
             except VALUE_ERRORS as error:
                 what = str(getattr(error, "func", func)).replace("aten.", "").split(".")[0]

@@ -119,12 +119,14 @@ def collapse_heap():
 def _record(folder):
     import compile
     import fake_cuda
+    import inductor_shim
     import record
     import session
     import stub_driver
     from wire import BlobWriter
     fake_cuda.install()
     stub_driver.install()
+    inductor_shim.install()
     record.run({"args": _ARGS}, b"", BlobWriter(), folder)
     real = {**_ARGS, "reference_parameters": []}  # Once more with a real __init__.
     record.run({"args": real}, b"", BlobWriter(), folder)

@@ -14,6 +14,7 @@ import types
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from failure import Failure
 
@@ -52,12 +53,12 @@ def on_host(tensor):
 
 
 def host_read(what):
-    raise Failure("unsupported", "forward", f"{what}: host code that depends on tensor values cannot be recorded")
+    recorder.refuse(recorder.phase, f"{what}: host code that depends on tensor values cannot be recorded")
 
 
 def move(tensor, device):
     """`tensor` as seen from `device` (None = where it is)."""
-    if device is None or recorder is None or not recorder.recording:
+    if device is None or recorder is None or not recorder.recording or recorder.all_on_cuda:
         return tensor
     to_cuda = names_cuda(device)
     if to_cuda != on_host(tensor):
@@ -101,15 +102,30 @@ def _type(tensor, dtype=None, non_blocking=False, **_):
     return tensor.type(dtype)
 
 
-def _refuse(name):
-    def call(*args, **kwargs):
+def _read(name):
+    def call(tensor, *args, **kwargs):
         if recorder is not None and recorder.recording:
-            host_read(name)
-        return getattr(torch.Tensor, name)(*args, **kwargs)
+            tensor = recorder.read(tensor)
+            if tensor is None:
+                host_read(name)
+            with _disable_current_modes():
+                return getattr(torch.Tensor, name)(tensor, *args, **kwargs)
+        return getattr(torch.Tensor, name)(tensor, *args, **kwargs)
     return call
 
 
+def _deepcopy(tensor, memo):
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    new = tensor.clone()
+    if getattr(tensor, "_is_param", False):
+        new = torch.nn.Parameter(new, tensor.requires_grad)
+    memo[id(tensor)] = new
+    return new
+
+
 _METHODS = {
+    torch.Tensor.__deepcopy__: _deepcopy,
     torch.Tensor.to: _to,
     torch.Tensor.cuda: lambda tensor, device=None, non_blocking=False, memory_format=None: move(tensor, CUDA),
     torch.Tensor.cpu: lambda tensor, memory_format=None: move(tensor, CPU),
@@ -118,7 +134,7 @@ _METHODS = {
     torch.Tensor.pin_memory: lambda tensor, device=None: tensor,
     torch.Tensor.is_pinned: lambda tensor, device=None: False,
     torch.Tensor.record_stream: lambda tensor, stream: None,
-    **{getattr(torch.Tensor, name): _refuse(name) for name in ("numpy", "tolist", "__array__", "__dlpack__")},
+    **{getattr(torch.Tensor, name): _read(name) for name in ("numpy", "tolist", "__array__", "__dlpack__")},
 }
 
 
@@ -231,6 +247,7 @@ def install():
         setattr(torch.cuda, name, answer)
     torch._C._cuda_getCurrentRawStream = lambda index: 0
     torch._C._cuda_getDevice = lambda: 0
+    torch.backends.cudnn.is_acceptable = lambda tensor: False  # RNNs must not ask it to flatten their weights.
     torch.set_default_device = lambda device: None
     torch.compile = _compile
     torch.jit.script = _same_module

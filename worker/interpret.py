@@ -10,6 +10,7 @@ import random
 import numpy as np
 import torch
 import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 import interpreter
 from failure import Failure, describe, is_out_of_memory
@@ -166,6 +167,10 @@ class Walker:
     def _launch_argument(self, arg):
         if "t" in arg:
             return self._tensors[arg["t"]]
+        if "desc" in arg:
+            desc = arg["desc"]
+            return TensorDescriptor(self._tensors[desc["t"]], desc["shape"], desc["strides"], desc["block_shape"],
+                                    desc["padding"])
         if "l" in arg:
             return tuple(self._launch_argument(item) for item in arg["l"])
         return decode_constant(arg, self._kernels)
@@ -238,7 +243,7 @@ def run(job, payload, blob, work):
     poison = Poison(args["poison"])
     walker = Walker(plan, rebuilder, poison)
     references = dict(args["parameters"])
-    for name, value_id, _ in plan["parameters"]:
+    for name, value_id, *_ in plan["parameters"]:
         walker.bind(value_id, read_tensor(references[name], payload))
     inputs = [read_tensor(spec["tensor"] if "tensor" in spec else spec, payload)
               if value_id is not None else None for value_id, spec in zip(plan["inputs"], args["inputs"])]

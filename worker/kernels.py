@@ -14,7 +14,7 @@ import types
 import torch
 import triton
 import triton.language as tl
-from triton.runtime.jit import ConstexprFunction, JITFunction
+from triton.runtime.jit import ConstexprFunction, JITFunction, get_jit_fn_file_line
 
 from failure import Failure
 from tape import encode
@@ -22,8 +22,10 @@ from tape import encode
 MODULES = frozenset((
     "triton", "triton.language", "triton.language.core", "triton.language.math", "triton.language.standard",
     "triton.language.random", "triton.language.extra", "triton.language.extra.libdevice",
-    "triton.language.extra.cuda", "triton.language.extra.cuda.libdevice", "math"))
-TRITON_DTYPES = {kind.name: kind for kind in vars(tl).values() if isinstance(kind, tl.dtype)}  # "fp32", "int1", ...
+    "triton.language.extra.cuda", "triton.language.extra.cuda.libdevice", "math",
+    "torch._inductor.runtime.triton_helpers"))
+
+DTYPES = {str(kind): name for name, kind in vars(tl).items() if type(kind) is tl.dtype}  # "fp32" -> "float32".
 
 
 def base_function(kernel):
@@ -36,11 +38,13 @@ def base_function(kernel):
 
 
 def encode_constant(value, kernels):
-    """ARG of a compile-time value. Triton dtypes travel as {"dtype": "tl.fp32"}, functions as {"s": "jit:INDEX"}."""
+    """ARG of a compile-time value. Triton dtypes travel as {"dtype": "tl.float32"}, functions as {"s": "jit:INDEX"}."""
     if isinstance(value, tl.constexpr):
         value = value.value
     if isinstance(value, tl.dtype):
-        return {"dtype": f"tl.{value.name}"}
+        if str(value) not in DTYPES:
+            raise Failure("unsupported", "launch", f"the type {value} as a compile-time constant")
+        return {"dtype": f"tl.{DTYPES[str(value)]}"}
     if kernels is not None and isinstance(value, (JITFunction, ConstexprFunction)):
         return {"s": f"jit:{kernels.index_of(value)}"}
     if isinstance(value, torch.Tensor):
@@ -51,7 +55,7 @@ def encode_constant(value, kernels):
 def decode_constant(arg, functions=()):
     (kind, body), = arg.items()
     if kind == "dtype":
-        return TRITON_DTYPES[body[3:]] if body.startswith("tl.") else getattr(torch, body)
+        return getattr(tl, body[3:]) if body.startswith("tl.") else getattr(torch, body)
     if kind == "l":
         return tuple(decode_constant(item, functions) for item in body)
     if kind == "s" and body.startswith("jit:"):
@@ -68,6 +72,42 @@ def free_names(source):
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
     return [name for name in dict.fromkeys(read) if name not in bound]
+
+
+def closure(entries, roots):
+    """(entries without line numbers, {old index: new}) of some kernels and all they call, numbered in that order."""
+    order, queue = {}, list(roots)
+    while queue:
+        index = queue.pop(0)
+        if index not in order and 0 <= index < len(entries):
+            order[index] = len(order)
+            queue += [item["kernel"] for item in entries[index]["globals"] if item["kind"] == "jit"]
+            queue += [int(text[4:]) for item in entries[index]["globals"] for text in handles(item.get("value"))]
+    return [{**entries[index], "line": 0, "globals": [_renumbered(item, order) for item in entries[index]["globals"]]}
+            for index in order], order
+
+
+def handles(arg):
+    if isinstance(arg, dict):
+        (kind, body), = arg.items()
+        if kind == "s" and body.startswith("jit:"):
+            yield body
+        elif kind == "l":
+            for item in body:
+                yield from handles(item)
+
+
+def _renumbered(item, order):
+    if item["kind"] == "jit":
+        return {**item, "kernel": order.get(item["kernel"], -1)}
+    return {**item, "value": renumbered(item["value"], order)} if "value" in item else item
+
+
+def renumbered(arg, order):
+    (kind, body), = arg.items()
+    if kind == "l":
+        return {"l": [renumbered(item, order) for item in body]}
+    return {"s": f"jit:{order.get(int(body[4:]), -1)}"} if kind == "s" and body.startswith("jit:") else arg
 
 
 class KernelTable:
@@ -89,7 +129,7 @@ class KernelTable:
         source = function.src if isinstance(function.src, str) else ""
         entry = {"name": function.__name__, "source": source,
                  "decorator": "jit" if isinstance(function, JITFunction) else "constexpr_function",
-                 "globals": [], "line": int(function.starting_line_number)}
+                 "globals": [], "line": int(get_jit_fn_file_line(function)[1])}
         self._index[id(function)] = -1  # A recursive kernel does not compile; do not hang here.
         scope = dict(function.__globals__)
         scope.update(inspect.getclosurevars(function.fn).nonlocals)
@@ -122,8 +162,10 @@ class KernelTable:
 class Rebuilder:
     """Makes functions from KERNEL entries; text goes to files in `folder`, because Triton reads sources back."""
 
-    def __init__(self, entries, folder, decorators):
+    def __init__(self, entries, folder, decorators, names=None, builtins=None):
+        """`names`: {index: number in names of files and modules}; `builtins`: what texts may use (when compiling)."""
         self._entries, self._folder, self._decorators = entries, folder, decorators
+        self._names, self._builtins, self._compiling = names or {}, builtins, builtins is not None
         self._functions = {}
 
     def __getitem__(self, index):
@@ -134,7 +176,7 @@ class Rebuilder:
         return self._functions[index]
 
     def _build(self, index, entry):
-        name = f"tritonrl_kernel_{index}"
+        name = f"tritonrl_kernel_{self._names.get(index, index)}"
         path = os.path.join(self._folder, name + ".py")
         with open(path, "w", encoding="utf-8") as file:
             file.write(entry["source"])
@@ -142,6 +184,8 @@ class Rebuilder:
         module.__file__ = path
         sys.modules[name] = module
         scope = module.__dict__
+        if self._compiling:
+            scope["__builtins__"] = self._builtins
         scope.setdefault("tl", tl)
         scope.setdefault("triton", triton)
         for item in entry["globals"]:
@@ -161,5 +205,7 @@ class Rebuilder:
         if kind == "jit":
             return self[item["kernel"]]
         if kind in ("constexpr", "value"):
-            return decode_constant(item["value"], self)
+            value = decode_constant(item["value"], self)
+            wrapped = self._compiling and kind == "constexpr" and not isinstance(value, tl.dtype)
+            return tl.constexpr(value) if wrapped else value
         return None

@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 from candidate import load, rebind
 from failure import Failure, describe, is_out_of_memory
-from wire import content_hash
+from wire import content_hash, encode_init
 
 NOISE = 0.1
 
@@ -59,16 +59,6 @@ def structure(out, leaf):
     raise Failure("unsupported", "forward", f"the reference returns a {type(out).__name__}")
 
 
-def _encode_init(value):
-    if isinstance(value, tuple):
-        return {"tuple": [_encode_init(item) for item in value]}
-    if isinstance(value, list):
-        return [_encode_init(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise Failure("unsupported", "init", f"a constructor argument of type {type(value).__name__}")
-
-
 def _clone(value, double=False):
     if not isinstance(value, torch.Tensor):
         return value
@@ -84,7 +74,7 @@ def _same(a, b):
 def _input(value, blob):
     if isinstance(value, torch.Tensor):
         return {"kind": "tensor", "tensor": blob.add(value, with_stride=True)}
-    return {"kind": "value", "value": _encode_init(value)}
+    return {"kind": "value", "value": encode_init(value)}
 
 
 def run(job, payload, blob, work):
@@ -125,7 +115,7 @@ def run(job, payload, blob, work):
                          if name.isupper() and type(value) is int}
             return {"parameters": parameters, "outputs": outputs, "outputs64": outputs64,
                     "inputs": [_input(value, blob) for value in inputs],
-                    "init_inputs": [_encode_init(value) for value in init_inputs], "constants": constants,
+                    "init_inputs": [encode_init(value) for value in init_inputs], "constants": constants,
                     "inputs_mutated": mutated}
     except Failure:
         raise

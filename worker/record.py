@@ -1,27 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Job `record`: runs a candidate's ModelNew on fake tensors and answers with its Plans, kernels and cubins.
+import contextlib
 import os
+import random
 import sys
 import time
 
+import numpy
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 
 import fake_cuda
-import stub_driver
+import session
 from candidate import load, rebind, size_constants
 from failure import Failure, candidate_lines, describe, is_out_of_memory, scrub
 from plan_format import pack
-from tape import NeedRealInit, Recorder
-from wire import DTYPES, content_hash, dtype_name, tensor_bytes
-
-
-def decode_init(value):
-    if isinstance(value, dict):
-        return tuple(decode_init(item) for item in value["tuple"])
-    return [decode_init(item) for item in value] if isinstance(value, list) else value
+from tape import NeedRealInit, Recorder, is_fake
+from wire import DTYPES, content_hash, decode_init, dtype_name, encode_init, tensor_bytes
 
 
 class Case:
@@ -30,9 +27,11 @@ class Case:
     def __init__(self, args, spec, session, work):
         self.args, self.spec, self.session, self.work = args, spec, session, work
         self.init_inputs = decode_init(spec.get("init_inputs", args.get("init_inputs", [])))
-        self.reference = {p["name"]: p for p in spec.get("reference_parameters", args["reference_parameters"])}
+        self.reference = {p["name"]: p for p in spec.get("reference_parameters", args.get("reference_parameters", []))}
         self.phase, self.path = "import", ""
+        self.module_name = f"candidate_{spec['name']}"
         self.seconds = {}
+        self.sections = {}         # "init_steps", "input_steps" where those are on the tape.
         self.blob_parameters = []  # Parameter entries with a real tensor under "tensor".
 
     def run(self):
@@ -60,12 +59,15 @@ class Case:
             phase = "launch"
         return Failure(kind, phase, describe(error, self.path, self.work))
 
+    def _add_seconds(self, name, seconds):
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
     def _timed(self, name, function, *args):
         started = time.perf_counter()
         try:
             return function(*args)
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+            self._add_seconds(name, time.perf_counter() - started)
 
     def _run(self):
         source = self.args["candidate_source"]
@@ -79,11 +81,15 @@ class Case:
                 pass  # The import says it better.
         with fake_cuda.DeviceMode():
             module, _ = self._timed("import", load, source, os.path.dirname(self.path),
-                                    f"candidate_{self.spec['name']}")
+                                    self.module_name)
             self.phase = "init"
             model_class = getattr(module, "ModelNew", None)
             if not isinstance(model_class, type):
                 raise Failure("compile_error", "import", "candidate.py defines no class ModelNew")
+            if self.args.get("init") == "tape":
+                model, recorder = self._record_init(lambda: model_class(*self.init_inputs))
+                self.sections["input_steps"] = 0
+                return self._forward(model, recorder, *self._given_inputs(recorder))
             if self.reference_is_enough():
                 try:
                     return self._record(model_class, real=False)
@@ -118,7 +124,29 @@ class Case:
                 fake_cuda.recorder = None
             self._check_model(model)
             self._match(model, recorder)
-        return self._forward(model, recorder)
+        return self._forward(model, recorder, *self._given_inputs(recorder))
+
+    # --- __init__ on the tape.
+
+    def _record_init(self, build):
+        """Runs `build()` on a tape of its own making; the module's tensors become the plan's parameters."""
+        recorder = Recorder(FakeTensorMode(allow_non_fake_inputs=True))
+        with self._on_tape(recorder, "init"):
+            model = build()
+        self._check_model(model)
+        with fake_cuda.truth():
+            for module in model.modules():
+                for table in (module._parameters, module._buffers):
+                    for key, tensor in table.items():
+                        if tensor is not None and not is_fake(tensor):
+                            table[key] = recorder.fake_of(tensor)
+            buffers = {name for name, _ in model.named_buffers(remove_duplicate=False)}
+            for name, fake in self._named(model):
+                recorder.parameter(name, fake, name in buffers)
+                self.blob_parameters.append({"name": name, "shape": list(fake.shape),
+                                             "dtype": dtype_name(fake.dtype), "matched": False})
+        self.sections["init_steps"] = len(recorder.tape)
+        return model, recorder
 
     @staticmethod
     def _check_model(model):
@@ -168,20 +196,11 @@ class Case:
 
     # --- forward().
 
-    def _forward(self, model, recorder):
-        self.phase = "forward"
-        inputs, ids = [], []
-        with fake_cuda.truth(), recorder.fake_mode:
-            for spec in self.spec["inputs"]:
-                if "value" in spec:
-                    inputs.append(decode_init(spec["value"]))
-                    ids.append(None)
-                    continue
-                stride = spec.get("stride") or None
-                dtype = DTYPES[spec["dtype"]]
-                inputs.append(torch.empty(spec["shape"], dtype=dtype, device="cpu") if stride is None else
-                              torch.empty_strided(spec["shape"], stride, dtype=dtype, device="cpu"))
-                ids.append(recorder.add(inputs[-1]))
+    @contextlib.contextmanager
+    def _on_tape(self, recorder, phase):
+        """Host code inside is recorded. Tensors made before forward() count as being on the GPU."""
+        self.phase = recorder.phase = phase
+        recorder.all_on_cuda = phase != "forward"
         self.session.recorder, self.session.compile = recorder, bool(self.spec.get("compile", True))
         fake_cuda.recorder = recorder
         compiled_before = self.session.compile_seconds
@@ -189,9 +208,8 @@ class Case:
         try:
             with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), recorder.fake_mode, recorder:
                 recorder.recording = True
-                out = model(*inputs)
+                yield
                 recorder.recording = False
-                outputs = recorder.structure(out)
         except NeedRealInit:
             raise
         except BaseException:
@@ -199,16 +217,77 @@ class Case:
                 raise recorder.sticky
             raise
         finally:
+            recorder.recording = False
             fake_cuda.recorder = self.session.recorder = None
             compiled = self.session.compile_seconds - compiled_before
-            self.seconds["compile"] = self.seconds.get("compile", 0.0) + compiled
-            self.seconds["forward"] = (self.seconds.get("forward", 0.0) + time.perf_counter() - started - compiled)
+            self._add_seconds("compile", compiled)
+            self._add_seconds(phase, time.perf_counter() - started - compiled)
         if recorder.sticky is not None:
             raise recorder.sticky
+
+    def _given_inputs(self, recorder):
+        """Fake inputs as the case describes them, and the plan's entries for them."""
+        inputs, entries = [], []
+        with fake_cuda.truth(), recorder.fake_mode:
+            for spec in self.spec["inputs"]:
+                if "value" in spec:
+                    inputs.append(decode_init(spec["value"]))
+                    entries.append(None)
+                    continue
+                stride = spec.get("stride") or None
+                dtype = DTYPES[spec["dtype"]]
+                inputs.append(torch.empty(spec["shape"], dtype=dtype, device="cpu") if stride is None else
+                              torch.empty_strided(spec["shape"], stride, dtype=dtype, device="cpu"))
+                entries.append(recorder.add(inputs[-1]))
+        return inputs, entries
+
+    def _forward(self, model, recorder, inputs, entries):
+        with self._on_tape(recorder, "forward"):
+            out = model(*inputs)
+            recorder.recording = False
+            outputs = recorder.structure(out)
         for name, real in recorder.constants:
             self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
                                          "matched": False, "init_hash": content_hash(real), "tensor": real.detach()})
-        return recorder.plan(ids, outputs)
+        return recorder.plan(entries, outputs)
+
+
+class ReferenceCase(Case):
+    """A task's own module: __init__, get_inputs() and forward(), all on one tape."""
+
+    def _run(self):
+        seed = int(self.args["weight_seed"])
+        random.seed(seed)  # For shapes that get_inputs() draws with Python; the tape's own numbers come from the replayer.
+        numpy.random.seed(seed % (1 << 32))
+        torch.default_generator.manual_seed(seed)
+        self.path = os.path.join(self.work, self.spec["name"], "candidate.py")
+        self.session.source_path = self.path
+        source = rebind(self.args["task_source"], self.spec.get("constants") or {})
+        with fake_cuda.DeviceMode():
+            module, _ = self._timed("import", load, source, os.path.dirname(self.path), self.module_name)
+            for name in ("Model", "get_inputs", "get_init_inputs"):
+                if not hasattr(module, name):
+                    raise Failure("compile_error", "import", f"the task defines no {name}")
+            self.init_inputs = list(module.get_init_inputs())
+            model, recorder = self._record_init(lambda: module.Model(*self.init_inputs))
+            with self._on_tape(recorder, "init"):
+                inputs = list(module.get_inputs())
+                entries = [self._entry(value, recorder) for value in inputs]
+            self.sections["input_steps"] = len(recorder.tape) - self.sections["init_steps"]
+            self.sections["notes"] = {"init_inputs": [encode_init(value) for value in self.init_inputs],
+                                      "constants": {name: value for name, value in vars(module).items()
+                                                    if name.isupper() and type(value) is int}}
+            return self._forward(model, recorder, inputs, entries)
+
+    def _failure(self, error):
+        if self.phase == "import" and isinstance(error, ModuleNotFoundError):
+            return Failure("unsupported", "import", f"the task needs a module that is not installed: {error.name}")
+        failure = super()._failure(error)
+        return Failure(failure.kind, failure.phase, failure.message.replace("candidate.py", "task.py"))
+
+    @staticmethod
+    def _entry(value, recorder):
+        return recorder.value(value) if isinstance(value, torch.Tensor) else {"value": encode_init(value)}
 
 
 class _TryReal(BaseException):
@@ -226,20 +305,21 @@ def _raised_in_launch(error):
 
 def run(job, payload, blob, work):
     args = job["args"]
-    session = stub_driver.session = stub_driver.Session()
+    now = session.current = session.Session()
     fake_cuda.TARGET_ARCH = int(args.get("arch", 90))
     cases = []
+    kind = ReferenceCase if args.get("reference") else Case
     for spec in args["cases"]:
-        case = Case(args, spec, session, work)
+        case = kind(args, spec, now, work)
         try:
             plan = case.run()
         except NeedRealInit:
             raise Failure("unsupported", "forward", "forward() uses a tensor of unknown origin") from None
         parameters = [{**entry, "tensor": tensor_bytes(entry["tensor"]).tobytes()} if "tensor" in entry else entry
                       for entry in case.blob_parameters]
-        cases.append({"name": spec["name"], "plan": plan, "parameters": parameters, "seconds": case.seconds})
-        for name in [n for n in sys.modules if n.startswith("candidate_")]:
-            del sys.modules[name]
-    cubins = [{**entry, "tensor": binary} for entry, binary in session.cubins]
-    blob.add_bytes(pack({"kernels": session.kernels.entries, "cubins": cubins, "cases": cases}))
+        cases.append({"name": spec["name"], "plan": plan, "parameters": parameters, **case.sections,
+                      "seconds": case.seconds})
+        sys.modules.pop(case.module_name, None)
+    cubins = [{**entry, "tensor": binary} for entry, binary in now.cubins]
+    blob.add_bytes(pack({"kernels": now.kernels.entries, "cubins": cubins, "cases": cases}))
     return {}

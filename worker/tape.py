@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Recorder: writes one forward() down as an SSA tape of ATen calls and Triton launches (a PLAN of PROTOCOL.md).
+# Recorder: writes host code down as an SSA tape of ATen calls and Triton launches (a PLAN of PROTOCOL.md).
 #
+# One forward() at least; __init__ and get_inputs() before it where a case wants them on the tape.
 # A dispatch mode above the fake mode sees every ATen call. Composite operations are decomposed first, so that layout
-# code ends in a handful of primitive views and copies; those that a person would call by name (linear, conv2d,
-# softmax, ...) are kept whole. Values are tensors by identity *and* metadata, and are kept alive, so that an id never
-# means two things.
+# code ends in a handful of primitive views and copies; those that compute (linear, conv2d, softmax, ...) are kept
+# whole. Values are tensors by identity *and* metadata, and are kept alive, so that an id never means two things.
 import bisect
 import contextlib
 
@@ -12,22 +12,20 @@ import torch
 from torch._C import DispatchKey
 from torch._subclasses import fake_tensor as fakes
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map
 
 import fake_cuda
+from composites import TAKEN_APART, recurrent
 from failure import Failure
+from known_values import KnownValues
 from wire import dtype_name
-
-# Composite operations that stay whole on the tape.
-WHOLE = frozenset(f"aten::{name}" for name in (
-    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention "
-    "batch_norm layer_norm group_norm instance_norm rms_norm softmax log_softmax matmul einsum bilinear lstm gru "
-    "cross_entropy_loss cosine_similarity embedding_bag multi_margin_loss max_pool1d max_pool2d max_pool3d").split())
 
 VALUE_ERRORS = (fakes.DataDependentOutputException, fakes.DynamicOutputShapeException)
 UNSUPPORTED_ERRORS = (fakes.UnsupportedFakeTensorException, fakes.UnsupportedOperatorException,
                       fakes.UnsupportedMutationAliasingException)
+DROPOUTS = frozenset(f"aten::{name}{end}" for name in ("dropout", "feature_dropout", "alpha_dropout",
+                                                       "feature_alpha_dropout") for end in ("", "_"))
 ADDRESS_BASE = 0x7F10_0000_0000
 SECTION = 512  # Virtual addresses of storages are multiples of it, as a CUDA allocator's are.
 
@@ -45,6 +43,9 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self.fake_mode = fake_mode
         self.recording = False
+        self.phase = "forward"
+        self.all_on_cuda = False    # In __init__ and get_inputs(): what they make is moved to the GPU before forward().
+        self.known = KnownValues(self)
         self.sticky = None          # The first "unsupported"; a candidate may not swallow it.
         self.values, self.tape, self.parameters = [], [], []
         self.constants = []         # (name, real tensor): made from Python numbers, or unregistered in the module.
@@ -78,12 +79,11 @@ class Recorder(TorchDispatchMode):
             tensor._tritonrl_host = True
         return value
 
-    @staticmethod
-    def _dtype(dtype):
+    def _dtype(self, dtype):
         try:
             return dtype_name(dtype)
         except LookupError as error:
-            raise Failure("unsupported", "forward", str(error)) from None
+            raise Failure("unsupported", self.phase, str(error)) from None
 
     def value(self, tensor):
         """The id of the value that `tensor` holds. Makes one for real tensors and unseen aliases."""
@@ -103,7 +103,7 @@ class Recorder(TorchDispatchMode):
                     {"t": value}, {"l": [{"i": n} for n in metadata[0]]}, {"l": [{"i": n} for n in metadata[1]]},
                     {"i": metadata[2]}], "kwargs": {}, "out": {"id": alias}})
                 return alias
-        raise Failure("unsupported", "forward", "a tensor was re-interpreted behind the recorder's back")
+        raise Failure("unsupported", self.phase, "a tensor was re-interpreted behind the recorder's back")
 
     def _constant(self, real):
         fake = self.fake_mode.from_tensor(real)
@@ -115,11 +115,11 @@ class Recorder(TorchDispatchMode):
         self._alive.append((real, None))
         return value
 
-    def parameter(self, name, fake):
+    def parameter(self, name, fake, *is_buffer):
         number = self._storages.get(fake.untyped_storage()._cdata)
         known = self._by_tensor.get(id(fake))
         value = known[0] if known is not None and number is not None else self.add(fake)
-        self.parameters.append([name, value])
+        self.parameters.append([name, value, *is_buffer])
         return value
 
     def fake_of(self, tensor):
@@ -194,13 +194,16 @@ class Recorder(TorchDispatchMode):
             if not self.recording or func.namespace == "prim":
                 return func(*args, **kwargs)
             try:
+                if fake_cuda.names_cuda(kwargs.get("device")):  # torch.ops.aten.* called directly: no function mode.
+                    with self.creating(host=False, explicit=True):
+                        return self._call(func, args, {**kwargs, "device": fake_cuda.CPU})
                 return self._call(func, args, kwargs)
             except VALUE_ERRORS as error:
                 what = str(getattr(error, "func", func)).replace("aten.", "").split(".")[0]
                 what = "a tensor's value is read" if what in ("_local_scalar_dense", "is_nonzero") else what
-                self.refuse("forward", f"{what}: host code that depends on tensor values cannot be recorded")
+                self.refuse(self.phase, f"{what}: host code that depends on tensor values cannot be recorded")
             except UNSUPPORTED_ERRORS as error:
-                self.refuse("forward", f"{func}: {str(error)[:300]}")
+                self.refuse(self.phase, f"{func}: {str(error)[:300]}")
             except Failure as failure:
                 if failure.kind == "unsupported":
                     self.sticky = self.sticky or failure
@@ -208,25 +211,37 @@ class Recorder(TorchDispatchMode):
 
     def _call(self, func, args, kwargs):
         name = func.name().split(".")[0]
-        if name not in WHOLE and torch._C._dispatch_has_kernel_for_dispatch_key(
+        if name in TAKEN_APART and torch._C._dispatch_has_kernel_for_dispatch_key(
                 func.name(), DispatchKey.CompositeImplicitAutograd):
             with self:
                 out = func.decompose(*args, **kwargs)
             if out is not NotImplemented:
                 return out
         if name in ("aten::lift_fresh", "aten::lift_fresh_copy", "aten::lift") and not is_fake(args[0]):
+            if self.all_on_cuda and args[0].dim() == 0:
+                with self:
+                    return torch.ops.aten.full.default([], args[0].item(), dtype=args[0].dtype, device="cpu")
             out = func(*args, **kwargs)
             fake = self.fake_of(out)
             self.constants.append((f"constant.{len(self.constants)}", args[0]))
             self.parameters.append([self.constants[-1][0], self.add(fake, self._new_host([]))])
             return fake
+        if name in DROPOUTS and not (args[1] > 0 and args[2]) or name in ("aten::detach_", "aten::requires_grad_"):
+            return args[0]
         if name in ("aten::detach", "aten::alias"):
             return self._same_value(func(*args, **kwargs), args[0])
+        if name == "aten::_local_scalar_dense" and (real := self.read(args[0])) is not None:
+            with _disable_current_modes():
+                return real.item()
         tensors = []
         encoded_args = [self._argument(arg, tensors) for arg in args]
         encoded_kwargs = {key: self._argument(arg, tensors) for key, arg in kwargs.items() if key != "pin_memory"}
         args, kwargs = tree_map(self._faked, (tuple(args), dict(kwargs)))
-        out = func(*args, **kwargs)
+        out = recurrent(name, args)
+        if out is None:
+            out = func(*args, **kwargs)
+        if not func._schema.is_mutable and self._nothing_new(out):
+            return out
         host = self._new_host(tensors)
         if "device" in encoded_kwargs:
             encoded_kwargs["device"] = {"device": "cpu" if host else "cuda"}
@@ -234,6 +249,17 @@ class Recorder(TorchDispatchMode):
         step["out"] = self._results(out, host)
         self.tape.append(step)
         return out
+
+    def _nothing_new(self, out):
+        """A result that is an argument again (dropout in eval mode), or no tensor at all."""
+        if isinstance(out, torch.Tensor):
+            known = self._by_tensor.get(id(out))
+            return known is not None and known[1] == self._metadata(out)
+        return not isinstance(out, (list, tuple))
+
+    def read(self, tensor):
+        """The real tensor behind a value that depends on no input, weight or random number; else None."""
+        return self.known.read(self.value(tensor))
 
     def _same_value(self, out, source):
         """`out` is `source` under another Python object: no step, no new value."""
@@ -247,6 +273,8 @@ class Recorder(TorchDispatchMode):
         return self.fake_of(arg) if isinstance(arg, torch.Tensor) else arg
 
     def _new_host(self, tensors):
+        if self.all_on_cuda:
+            return False
         if self._forced_host is not None:
             return self._forced_host
         return all(fake_cuda.on_host(t) for t in tensors) if tensors else self._host

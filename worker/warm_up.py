@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Warm-up: everything a job would otherwise import, compile or initialise for itself is done once, in the zygote.
 import ctypes
+import logging
 import os
 import re
 import shutil
@@ -78,6 +79,7 @@ _ARGS = {"task_source": TASK, "candidate_source": CANDIDATE, "weight_seed": 0, "
 def warm_up(mode):
     """Returns {job name: run}. Leaves one thread and no CUDA behind."""
     warnings.filterwarnings("ignore")
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # It logs what candidates get wrong.
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
     folder = tempfile.mkdtemp(prefix="tritonrl-warm-")
@@ -115,17 +117,28 @@ def collapse_heap():
 
 
 def _record(folder):
+    import compile
     import fake_cuda
+    import inductor_shim
     import record
+    import session
     import stub_driver
     from wire import BlobWriter
     fake_cuda.install()
     stub_driver.install()
+    inductor_shim.install()
     record.run({"args": _ARGS}, b"", BlobWriter(), folder)
     real = {**_ARGS, "reference_parameters": []}  # Once more with a real __init__.
     record.run({"args": real}, b"", BlobWriter(), folder)
-    stub_driver.session = None
-    return {"record": record.run}
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "warm_reference.py"), encoding="utf-8") as file:
+        text = file.read()
+    record.run({"args": {"reference": True, "task_source": text, "weight_seed": 0,
+                         "cases": [{"name": "full", "constants": {"N": 8}}]}}, b"", BlobWriter(), folder)
+    uncompiled = {**_ARGS, "cases": [{**_ARGS["cases"][0], "compile": False}]}
+    answer = record.run({"args": uncompiled}, b"", BlobWriter(), folder)
+    compile.run({"args": {"kernels": answer["kernels"], "spec": answer["specs"][0]}}, b"", BlobWriter(), folder)
+    session.current = None
+    return {"record": record.run, "compile": compile.run}
 
 
 def _interpret(folder):

@@ -6,6 +6,8 @@ import struct
 
 import torch
 
+from failure import Failure
+
 FRAME = struct.Struct("<IQ")
 MAX_HEADER = 1 << 20
 MAX_PAYLOAD = 1 << 30
@@ -20,6 +22,23 @@ def dtype_name(dtype):
     if dtype not in DTYPE_NAMES:
         raise LookupError(f"tensors of dtype {str(dtype).removeprefix('torch.')} are not supported")
     return DTYPE_NAMES[dtype]
+
+
+def encode_init(value):
+    """A constructor argument, or an input that is no tensor, as JSON. Tuples travel as {"tuple": [...]}."""
+    if isinstance(value, tuple):
+        return {"tuple": [encode_init(item) for item in value]}
+    if isinstance(value, list):
+        return [encode_init(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise Failure("unsupported", "init", f"a constructor argument or input of type {type(value).__name__}")
+
+
+def decode_init(value):
+    if isinstance(value, dict):
+        return tuple(decode_init(item) for item in value["tuple"])
+    return [decode_init(item) for item in value] if isinstance(value, list) else value
 
 
 def pack_frame(header, payload=b""):

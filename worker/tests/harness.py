@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Test harness: a zygote on the other end of a socket pair, and the three jobs in the order the verifier asks for them.
+import atexit
+import functools
 import json
 import os
 import socket
@@ -176,3 +178,21 @@ def verdict(done, blob):
     if blob is None:
         return done["status"], done
     return blob["failure"]["kind"], blob["failure"]
+
+
+@functools.cache
+def recorder():
+    """A `record` zygote that test files share; it ends with this process."""
+    zygote = Zygote("record")
+    atexit.register(zygote.close)
+    return zygote
+
+
+def record_reference(task, constants=None, weight_seed=7):
+    """(answer of the job, tensor area) for a task's own module."""
+    done, answer, area = recorder().run("record", {
+        "reference": True, "task_source": task, "weight_seed": weight_seed,
+        "cases": [{"name": "full", "constants": constants or {}}]})
+    if answer is None:
+        raise AssertionError(f"no answer: {done}")
+    return answer, area

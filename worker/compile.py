@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Job `compile`: one cubin from a kernel's recorded text and a spec. No host code of the candidate runs here, so none
+# can decide what a cubin holds.
+import ast
+import os
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import ASTSource
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources, PTXASError
+
+import fake_cuda
+from failure import Failure, describe, is_out_of_memory
+from kernels import Rebuilder, closure
+from session import OPTIONS, cubin_entry, decode_spec, spec_kernels, spec_key
+
+# What annotations, defaults and constexpr functions may call; anything else has no business in a kernel's text.
+BUILTINS = {name: __builtins__[name] if isinstance(__builtins__, dict) else getattr(__builtins__, name) for name in (
+    "abs all any bool dict divmod enumerate float int isinstance len list map max min pow range reversed round "
+    "set slice sorted str sum tuple zip ValueError TypeError RuntimeError AssertionError NotImplementedError").split()}
+
+
+def _check_text(entry):
+    """A kernel's text is one function and nothing else."""
+    tree = ast.parse(entry["source"])
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef) or tree.body[0].decorator_list or \
+            tree.body[0].name != entry["name"]:
+        raise Failure("compile_error", "compile", "this is not the text of one function")
+
+
+def _where(error, entries):
+    """"candidate.py:LINE: text" of the innermost line a compilation error names."""
+    found = ""
+    while error is not None:
+        line = getattr(getattr(error, "node", None), "lineno", None)
+        for entry in entries:
+            if line is not None and entry["source"] == getattr(error, "src", None):
+                text = entry["source"].split("\n")[line - 1].strip()
+                found = f"candidate.py:{entry['line'] + line - 1} in {entry['name']}: {text}\n"
+        error = error.__cause__
+    return found
+
+
+def run(job, payload, blob, work):
+    args = job["args"]
+    spec, folder = args["spec"], os.path.join(work, "kernels")
+    fake_cuda.TARGET_ARCH = int(spec.get("arch", 90))
+    if not set(spec["options"]) <= set(OPTIONS):
+        raise Failure("unsupported", "compile", "unknown launch options")
+    used = closure(args["kernels"], spec_kernels(spec))[1]
+    os.makedirs(folder, exist_ok=True)
+    entries = [args["kernels"][index] for index in used]
+    for entry in entries:
+        _check_text(entry)
+    rebuilder = Rebuilder(args["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function},
+                          names=used, builtins=BUILTINS)
+    try:
+        function = rebuilder[spec["kernel"]]
+        source = ASTSource(function, *decode_spec(spec, function, rebuilder))
+        options = {name: value for name, value in spec["options"].items() if value is not None}
+        kernel = triton.compile(source, target=GPUTarget("cuda", fake_cuda.TARGET_ARCH, 32), options=options)
+        kernel._init_handles()  # Refuses what the device has not got.
+    except Exception as error:
+        kind = "out_of_memory" if is_out_of_memory(error) else "compile_error"
+        text = describe(error, "", folder)
+        if not isinstance(error, (CompilationError, OutOfResources, PTXASError)):
+            text = text.replace("tritonrl_kernel_", "kernel ")
+        raise Failure(kind, "compile", _where(error, entries) + text) from None
+    constants = {name: arg for name, arg in spec["constants"].items() if "." not in name}
+    entry = cubin_entry(spec["kernel"], source.signature, constants, kernel.metadata)
+    return {"cubin": {**entry, "tensor": blob.add_bytes(kernel.kernel)}, "key": spec_key(args["kernels"], spec)}

@@ -304,6 +304,10 @@ class _Writer:
         self.u8(choice["cubin"] is not None)
         if choice["cubin"] is not None:
             self.u32(choice["cubin"])
+        spec = choice.get("spec")
+        self.u8(spec is not None)
+        if spec is not None:
+            self.u32(spec)
         self.named(choice["args"], functions=True)
 
     def case(self, case):
@@ -332,6 +336,8 @@ class _Writer:
         self.u32(VERSION)
         self.list(recording["kernels"], self.kernel, "kernels", MAX_KERNELS)
         self.list(recording["cubins"], self.cubin, "compiled kernels", MAX_CUBINS)
+        self._specs = len(recording.get("specs", ()))
+        self.list(recording.get("specs", ()), self.json, "specialised kernels", MAX_CUBINS)
         self.list(recording["cases"], self.case, "cases", MAX_CASES)
 
 
@@ -482,7 +488,8 @@ class _Reader:
 
     def choice(self):
         return {"grid": [self.u32() for _ in range(3)], "num_warps": self.u32(), "num_stages": self.u32(),
-                "cubin": self.u32() if self.u8() else None, "args": self.list(self.pair)}
+                "cubin": self.u32() if self.u8() else None, "spec": self.u32() if self.u8() else None,
+                "args": self.list(self.pair)}
 
     def case(self):
         case = {"name": self.text(), "init_steps": self.u32(), "input_steps": self.u32()}
@@ -500,7 +507,7 @@ class _Reader:
         if self._raw(4) != b"TRPL" or self.u32() != VERSION:
             raise ValueError("this is no recording of a known version")
         recording = {"plan_version": VERSION, "kernels": self.list(self.kernel), "cubins": self.list(self.cubin),
-                     "cases": self.list(self.case)}
+                     "specs": self.list(self.json), "cases": self.list(self.case)}
         if self._at != len(self._data):
             raise ValueError("the recording goes on after its end")
         return recording

@@ -303,8 +303,8 @@ def _raised_in_launch(error):
     return False
 
 
-def run(job, payload, blob, work):
-    args = job["args"]
+def record(args, work):
+    """The recording as a dict: {"kernels", "specs", "cubins", "cases"}."""
     now = session.current = session.Session()
     fake_cuda.TARGET_ARCH = int(args.get("arch", 90))
     cases = []
@@ -321,5 +321,9 @@ def run(job, payload, blob, work):
                       "seconds": case.seconds})
         sys.modules.pop(case.module_name, None)
     cubins = [{**entry, "tensor": binary} for entry, binary in now.cubins]
-    blob.add_bytes(pack({"kernels": now.kernels.entries, "cubins": cubins, "cases": cases}))
+    return {"kernels": now.kernels.entries, "specs": now.specs, "cubins": cubins, "cases": cases}
+
+
+def run(job, payload, blob, work):
+    blob.add_bytes(pack(record(job["args"], work)))
     return {}

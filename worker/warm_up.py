@@ -135,7 +135,7 @@ def _record(folder):
     record.run({"args": {"reference": True, "task_source": text, "weight_seed": 0,
                          "cases": [{"name": "full", "constants": {"N": 8}}]}}, b"", BlobWriter(), folder)
     uncompiled = {**_ARGS, "cases": [{**_ARGS["cases"][0], "compile": False}]}
-    answer = record.run({"args": uncompiled}, b"", BlobWriter(), folder)
+    answer = record.record(uncompiled, folder)
     compile.run({"args": {"kernels": answer["kernels"], "spec": answer["specs"][0]}}, b"", BlobWriter(), folder)
     session.current = None
     return {"record": record.run, "compile": compile.run}

@@ -125,6 +125,10 @@ GpuLease::~GpuLease() {
 
 const GpuInfo& GpuLease::info() const { return lanes_->lanes_[lane_]->info; }
 
+void GpuLease::kill_judge() {
+  if (auto& channel = lanes_->lanes_[lane_]->channel) channel->kill();
+}
+
 GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double seconds) {
   GpuLanes::Lane& lane = *lanes_->lanes_[lane_];
   GpuAnswer answer;

@@ -72,6 +72,7 @@ class GpuLease {
   GpuAnswer give_candidate(const std::string& recording);
   GpuAnswer run(const GpuRun& run);
   GpuAnswer time(const GpuTiming& timing);
+  void kill_judge();  // For tests.
 
  private:
   friend class GpuLanes;

@@ -135,6 +135,8 @@ class PlanFileReader {
     }
     for (size_t n = in_.count("cubins", kMaxCubins, 73); n > 0; --n) file->cubins.push_back(cubin());
     cubins_ = &file->cubins;
+    for (size_t n = in_.count("specs", kMaxCubins, 6); n > 0; --n) file->specs.push_back(spec());
+    specs_ = &file->specs;
     std::set<std::string> names;
     for (size_t n = in_.count("cases", kMaxCases, 79); n > 0; --n) {
       file->cases.push_back(plan());
@@ -287,7 +289,18 @@ class PlanFileReader {
     return out;
   }
 
-  // --- Kernels and cubins.
+  // --- Kernels, cubins and specs.
+
+  PlanSpec spec() {
+    PlanSpec out;
+    out.json = json("a spec", kMaxJson);
+    if (!out.json.is_object() || !out.json.contains("kernel") || !out.json.contains("key")) {
+      throw Tainted{"a malformed spec"};
+    }
+    out.kernel = strict::integer(out.json["kernel"], "kernel", 0, static_cast<int64_t>(kernels_) - 1);
+    out.key = strict::text(out.json["key"], "key", 128);
+    return out;
+  }
 
   PlanKernel kernel() {
     PlanKernel out;
@@ -453,7 +466,7 @@ class PlanFileReader {
   void launch(PlanStep* out) {
     out->kernel = kernel_index();
     out->line = line();
-    size_t choices = in_.count("choices of a launch", kMaxChoices, 25);
+    size_t choices = in_.count("choices of a launch", kMaxChoices, 26);
     if (choices == 0) throw Tainted{"a launch without a grid"};
     for (size_t i = 0; i < choices; ++i) out->choices.push_back(choice(*out));
   }
@@ -470,6 +483,13 @@ class PlanFileReader {
         throw Tainted{"a launch with another kernel's cubin"};
       }
     }
+    if (in_.yes_or_no()) {
+      out.spec = in_.u32();
+      if (out.spec >= static_cast<int64_t>(specs_->size())) throw Tainted{"an index that names no spec"};
+      if ((*specs_)[static_cast<size_t>(out.spec)].kernel != step.kernel) {
+        throw Tainted{"a launch with another kernel's spec"};
+      }
+    }
     out.args = named_arguments(&step.reads);
     if (!step.choices.empty()) {
       const NamedArgs& first = step.choices[0].args;
@@ -483,6 +503,7 @@ class PlanFileReader {
   ByteReader in_;
   size_t kernels_ = 0;  // Those that may be named: a kernel names only earlier ones, so that none needs itself.
   const std::vector<PlanCubin>* cubins_ = nullptr;
+  const std::vector<PlanSpec>* specs_ = nullptr;
   const Plan* plan_ = nullptr;  // The case being read; its values are known.
   size_t items_ = 0, json_bytes_ = 0;
 };

@@ -60,6 +60,7 @@ struct PlanChoice {
   std::array<int64_t, 3> grid{};
   int64_t num_warps = 0, num_stages = 0;
   int64_t cubin = -1;  // -1: the case was recorded without compiling.
+  int64_t spec = -1;   // What a cubin for it is made from; -1: it was compiled.
   NamedArgs args;      // By parameter, constexpr ones included, in signature order.
 };
 
@@ -136,11 +137,19 @@ struct PlanCubin {
   std::string_view image;  // Inside the recording's bytes.
 };
 
+// What a cubin is compiled from, besides the kernel's text: a `compile` job's (worker/PROTOCOL.md).
+struct PlanSpec {
+  int64_t kernel = 0;
+  std::string key;  // As the recorder claims; what counts is the key of the bytes that are compiled.
+  Json json;
+};
+
 // A whole recording (docs/plan.md). Views point into `bytes`, which it owns.
 struct PlanFile {
   std::shared_ptr<const std::string> bytes;
   std::vector<PlanKernel> kernels;
   std::vector<PlanCubin> cubins;
+  std::vector<PlanSpec> specs;
   std::vector<Plan> cases;
 
   const Plan* find(const std::string& name) const;  // nullptr when there is no such case.

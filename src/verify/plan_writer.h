@@ -138,6 +138,8 @@ class PlanWriter {
       u32(static_cast<uint64_t>(choice.num_stages));
       u8(choice.cubin >= 0);
       if (choice.cubin >= 0) u32(static_cast<uint64_t>(choice.cubin));
+      u8(choice.spec >= 0);
+      if (choice.spec >= 0) u32(static_cast<uint64_t>(choice.spec));
       named(choice.args);
     });
   }
@@ -181,6 +183,7 @@ class PlanWriter {
     u32(1);
     list(file.kernels, [&](const PlanKernel& item) { kernel(item); });
     list(file.cubins, [&](const PlanCubin& item) { cubin(item); });
+    list(file.specs, [&](const PlanSpec& item) { text(item.json.dump()); });
     list(file.cases, [&](const Plan& item) { plan(item); });
     return std::move(out_);
   }

@@ -174,10 +174,11 @@ Json Replayer::outputs(const Json& question) {
 
 Json Replayer::get(const Json& question) {
   Tape& t = tape(question);
-  std::vector<at::Tensor> outputs = t.outputs();
+  std::vector<at::Tensor> outputs;
   for (const Json& item : question.at("items")) {
     bool is_output = item.contains("output");
     auto key = item.at(is_output ? "output" : "value").get<int64_t>();
+    if (is_output && outputs.empty()) outputs = t.outputs();
     at::Tensor source = is_output ? outputs.at(static_cast<size_t>(key)) : t.value(key);
     if (!source.is_contiguous()) {
       at::Tensor& image = slot(question).images[is_output ? 2 * key : 2 * key + 1];

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verifier, judge and replayer as three processes, on the CPU: everything but launches. Candidates are PyTorch modules
+// here (the policy, which would refuse them, is not asked).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "verify/gpu_path.h"
+#include "verify/sandbox.h"
+#include "verify/verifier.h"
+
+namespace tritonrl {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kTask = R"(import torch
+import torch.nn as nn
+
+N = 300
+
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.linear = nn.Linear(n, 7)
+        self.norm = nn.LayerNorm(7)
+
+    def forward(self, x, scale):
+        return {"y": torch.relu(self.norm(self.linear(x))) * scale, "top": (x * scale).argmax(1)}
+
+def get_inputs():
+    return [torch.randn(64, N), 2.5]
+
+def get_init_inputs():
+    return [N]
+)";
+
+constexpr const char* kCandidate = R"(import torch
+import torch.nn as nn
+
+class ModelNew(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        %INIT%
+
+    def forward(self, x, scale):
+        %FORWARD%
+)";
+constexpr const char* kSameInit = "self.linear = nn.Linear(n, 7); self.norm = nn.LayerNorm(7)";
+constexpr const char* kSameForward =
+    "return {'y': torch.relu(self.norm(self.linear(x))) * scale, 'top': (x * scale).argmax(1)}";
+
+class LaneTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    SandboxFiles files = find_sandbox_files();
+    std::filesystem::path worker = TRITONRL_SOURCE_DIR "/worker";
+    pool_ =
+        ZygotePool::open([=](ZygoteKind kind) {
+          return spawn_zygote(jail_command(files, true, TRITONRL_PYTHON, {worker},
+                                           {"-I", "-B", (worker / "zygote.py").string(), "--mode", to_string(kind),
+                                            "--sandbox-library", std::filesystem::canonical(files.library).string()}));
+        }).release();
+    lanes_ = GpuLanes::open({"cpu"}).release();
+    references_ = new ReferenceCache(*pool_, 60, int64_t{1} << 30);
+  }
+  static void TearDownTestSuite() {
+    delete references_;
+    delete lanes_;
+    delete pool_;
+  }
+
+  static StageEnd record(Json args, std::string* recording) {
+    Job job{"record", std::move(args), ""};
+    job.deadline_s = 30;
+    JobAnswer answer = pool_->run(ZygoteKind::kRecord, std::move(job));
+    auto blob = parse_blob(std::move(answer.result), answer.nonce);
+    if (!blob) return {Outcome::kHarnessFault, cat(blob.why, " ", answer.stderr_tail)};
+    if (blob.value->failure) {
+      return {outcome_from_string(blob.value->failure->kind).value(), blob.value->failure->message};
+    }
+    *recording = std::string(blob.value->tensors());
+    return {};
+  }
+
+  // Through compile, tiny_run without the kill switch, full_run.
+  static StageEnd verify(const std::string& init, const std::string& forward) {
+    Task task;
+    task.id = "t";
+    task.source = kTask;
+    tools_ = {lanes_, references_, &timing_};
+    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    StageEnd ended = path.compile(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
+    return ended.outcome == Outcome::kPass ? path.full_run(30, false) : ended;
+  }
+  static std::string verdict(const std::string& init, const std::string& forward) {
+    StageEnd ended = verify(init, forward);
+    return cat(to_string(ended.outcome), ": ", ended.message);
+  }
+
+  static ZygotePool* pool_;
+  static GpuLanes* lanes_;
+  static ReferenceCache* references_;
+  static PlainMean timing_;
+  static GpuTools tools_;
+};
+ZygotePool* LaneTest::pool_ = nullptr;
+GpuLanes* LaneTest::lanes_ = nullptr;
+ReferenceCache* LaneTest::references_ = nullptr;
+PlainMean LaneTest::timing_;
+GpuTools LaneTest::tools_;
+
+TEST_F(LaneTest, RightAnswersPass) {
+  EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");
+  // Its parameters under other names: recognised by what __init__ makes of them.
+  EXPECT_EQ(verdict("self.first = nn.Linear(n, 7); self.second = nn.LayerNorm(7)",
+                    "return {'y': torch.relu(self.second(self.first(x))) * scale, 'top': (x * scale).argmax(1)}"),
+            "pass: ");
+}
+
+TEST_F(LaneTest, WrongAnswersDoNot) {
+  auto with = [](const std::string& forward) { return verdict(kSameInit, forward); };
+  EXPECT_THAT(with("return {'y': self.norm(self.linear(x)) * scale, 'top': (x * scale).argmax(1)}"),
+              HasSubstr("wrong_output: output['y'] differs from the reference in"));
+  EXPECT_THAT(with("return {'y': torch.relu(self.norm(self.linear(x))) * scale, 'top': (x * scale).argmin(1)}"),
+              HasSubstr("wrong_output: output['top'] differs"));
+  EXPECT_THAT(with("return torch.relu(self.norm(self.linear(x))) * scale"),
+              HasSubstr("wrong_output: output is a tensor, expected a dict"));
+  EXPECT_THAT(with("return {'y': torch.relu(self.norm(self.linear(x)))[:8] * scale, 'top': (x * scale).argmax(1)}"),
+              HasSubstr("has shape (8, 7), expected (64, 7)"));
+  EXPECT_THAT(
+      with("return {'y': (torch.relu(self.norm(self.linear(x))) * scale).half(), 'top': (x * scale).argmax(1)}"),
+      HasSubstr("has dtype float16, expected float32"));
+  EXPECT_THAT(with("return {'y': torch.relu(self.norm(self.linear(x.half().float()))) * scale, "
+                   "'top': (x * scale).argmax(1)}"),
+              HasSubstr("wrong_output: output['y']"));
+  EXPECT_THAT(with("out = {'y': torch.relu(self.norm(self.linear(x))) * scale, 'top': (x * scale).argmax(1)}; "
+                   "x.zero_(); return out"),
+              HasSubstr("wrong_output: input 0 is changed"));
+  // A LayerNorm without its weights shows, because weights that start as constants are moved.
+  EXPECT_THAT(with("return {'y': torch.relu(nn.functional.layer_norm(self.linear(x), (7,))) * scale, "
+                   "'top': (x * scale).argmax(1)}"),
+              HasSubstr("wrong_output"));
+}
+
+TEST_F(LaneTest, CandidatesThatFailAreTheirOwnFault) {
+  EXPECT_THAT(verdict(kSameInit, "return x.index_select(0, torch.arange(100, 101, device=x.device))"),
+              HasSubstr("runtime_error: aten.index_select"));
+}
+
+TEST_F(LaneTest, DeadJudgeIsReplaced) {
+  {
+    GpuLease lease = lanes_->acquire();
+    GpuAnswer answer = lease.run({"no such task", "full", 1, 2, 0, true, 5});
+    EXPECT_EQ(answer.outcome, Outcome::kHarnessFault);
+    EXPECT_FALSE(answer.lost);
+    lease.kill_judge();
+    answer = lease.run({"no such task", "full", 1, 2, 0, true, 5});
+    EXPECT_TRUE(answer.lost);
+  }
+  EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");
+}
+
+TEST_F(LaneTest, TimingNeedsAGpu) {
+  Task task;
+  task.source = kTask;
+  tools_ = {lanes_, references_, &timing_};
+  GpuPath path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
+  std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
+  ASSERT_EQ(path.compile(code, record).outcome, Outcome::kPass);
+  StageEnd ended = path.time(10);
+  EXPECT_EQ(ended.outcome, Outcome::kUnsupported) << ended.message;
+}
+
+}  // namespace
+}  // namespace tritonrl

@@ -115,11 +115,11 @@ class Recorder(TorchDispatchMode):
         self._alive.append((real, None))
         return value
 
-    def parameter(self, name, fake, *is_buffer):
+    def parameter(self, name, fake):
         number = self._storages.get(fake.untyped_storage()._cdata)
         known = self._by_tensor.get(id(fake))
         value = known[0] if known is not None and number is not None else self.add(fake)
-        self.parameters.append([name, value, *is_buffer])
+        self.parameters.append([name, value])
         return value
 
     def fake_of(self, tensor):

@@ -109,8 +109,11 @@ class Tapes(unittest.TestCase):
             self.o.bias.copy_(torch.arange(n).float()).mul_(0.5)
         self.register_buffer("mask", torch.tril(torch.ones(n, n)))
         self.register_buffer("scale", torch.tensor([1.0, 2.0, 3.0, 4.0]))
+        self.register_buffer("numbers", torch.from_numpy(np.arange(n, dtype=np.float32)))
+        self.o.weight.data.normal_(0, 0.1)
+        self.o.bias.data = torch.rand(n)
         self.plain = torch.randn(n)
-        self.clip = torch.tensor(3.0)""", """h = self.o(x * self.b + self.plain.to(x.device)) @ self.a
+        self.clip = torch.tensor(3.0)""", """h = self.o(x * self.b + self.numbers + self.plain.to(x.device)) @ self.a
         return (h @ self.mask) * self.scale[:, None] + self.e(torch.tensor([1, 0], device=x.device)).sum() + self.clip
         """), 1e-6)
 

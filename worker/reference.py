@@ -18,7 +18,7 @@ class ReferenceCase(Case):
 
     def _run(self):
         seed = int(self.args["weight_seed"])
-        random.seed(seed)  # For shapes that get_inputs() draws with Python; the tape's own numbers come from the replayer.
+        random.seed(seed)  # For shapes that get_inputs() draws; the tape's own numbers come from the replayer.
         numpy.random.seed(seed % (1 << 32))
         torch.default_generator.manual_seed(seed)
         self.path = os.path.join(self.work, self.spec["name"], "candidate.py")
@@ -63,7 +63,7 @@ class ReferenceCase(Case):
 
 
 def _lay_out_weights(rnn):
-    """Puts the weights of a recurrent layer into one buffer, as cuDNN wants them: else each call would copy them there."""
+    """Puts the weights of a recurrent layer into one buffer, as cuDNN wants them; else each call copies them there."""
     names = [name for layer in rnn._all_weights for name in layer]
     names = [name for name in names if "weight" in name] + [name for name in names if "bias" in name]
     weights = [getattr(rnn, name) for name in names]

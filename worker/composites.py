@@ -22,20 +22,57 @@ _QUESTIONS = """
     _use_cudnn_rnn_flatten_weight argwhere nonzero_numpy _shape_as_tensor _dim_arange
 """
 TAKEN_APART = frozenset(f"aten::{name}" for name in (_LAYOUT + _QUESTIONS).split())
+# In-place operations whose result is their first argument, whatever else they are given.
+FILLS = frozenset(f"aten::{name}" for name in "uniform_ normal_ zero_ fill_ bernoulli_ random_ exponential_".split())
 
-_RECURRENT = frozenset(("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"))
 
+# --- Shapes. Fake results of operations that would otherwise be taken apart just to see how large their result is. A
+# function answers None where something is unusual; the fake mode then works it out, and finds the errors.
 
-def recurrent(name, args):
-    """Fake results of lstm, gru, rnn_tanh and rnn_relu, which would otherwise be unrolled step by step; None for others.
-
-    Laid out as cuDNN does it: with batch_first the sequence still is the outermost dimension in memory.
-    """
-    if name not in _RECURRENT or not isinstance(args[-1], bool):
-        return None
-    x, states, bidirectional, batch_first = args[0], args[1], args[-2], args[-1]
-    several = isinstance(states, (list, tuple))
-    states = list(states) if several else [states]
+def _recurrent(x, states, _weights, _bias, _layers, _dropout, _train, bidirectional, batch_first=None):
+    """lstm, gru, rnn_tanh, rnn_relu; laid out as cuDNN does it: the sequence is the outermost dimension in memory."""
+    if not isinstance(batch_first, bool):
+        return None  # The variant for packed sequences.
+    states = list(states) if isinstance(states, (list, tuple)) else [states]
     batch, steps = x.shape[:2] if batch_first else x.shape[1::-1]
     out = x.new_empty((steps, batch, states[0].shape[-1] * (1 + bidirectional)))
     return (out.transpose(0, 1) if batch_first else out, *[state.new_empty(state.shape) for state in states])
+
+
+def _alike(x, *others):
+    return x.is_contiguous() and all(other is None or other.dtype == x.dtype for other in others)
+
+
+def _linear(x, weight, bias=None):
+    if x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1] or not _alike(x, weight, bias) or \
+            bias is not None and bias.shape != weight.shape[:1]:
+        return None
+    return x.new_empty((*x.shape[:-1], weight.shape[0]))
+
+
+def _batch_norm(x, weight, bias, mean, variance, training, *_):
+    tables = [table for table in (weight, bias, mean, variance) if table is not None]
+    if training or mean is None or variance is None or x.dim() < 2 or not _alike(x, *tables) or \
+            any(table.shape != x.shape[1:2] for table in tables):
+        return None
+    return x.new_empty(x.shape)
+
+
+def _layer_norm(x, shape, weight=None, bias=None, *_):
+    shape = tuple(shape)
+    if not _alike(x, weight, bias) or tuple(x.shape[x.dim() - len(shape):]) != shape or \
+            any(table is not None and tuple(table.shape) != shape for table in (weight, bias)):
+        return None
+    return x.new_empty(x.shape)
+
+
+def _group_norm(x, groups, weight=None, bias=None, *_):
+    if x.dim() < 2 or not _alike(x, weight, bias) or x.shape[1] % groups or \
+            any(table is not None and table.shape != x.shape[1:2] for table in (weight, bias)):
+        return None
+    return x.new_empty(x.shape)
+
+
+SHAPES = {"aten::linear": _linear, "aten::batch_norm": _batch_norm, "aten::layer_norm": _layer_norm,
+          "aten::group_norm": _group_norm,
+          **{f"aten::{name}": _recurrent for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}}

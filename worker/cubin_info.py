@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a cubin (an ELF file) says of its kernel: registers and stack bytes a thread, which a driver would tell otherwise.
+# What a cubin (an ELF file) says of its kernel: registers and stack bytes a thread. A driver would tell it otherwise.
 import struct
 
 _REGISTERS, _FRAME = 0x2F, 0x11  # Attributes of the section .nv.info.

@@ -48,8 +48,10 @@ class KnownValues:
 
     def _evaluate(self, op, name, step, outs):
         values = self._recorder.values
+        given = list(_tensors([step["args"], step["kwargs"]]))
         if torch.Tag.nondeterministic_seeded in op.tags or "empty" in name or \
-                any(_elements(values[value]) > MAX_ELEMENTS for value in outs) or any(value not in self._real for value in _tensors([step["args"], step["kwargs"]])):
+                any(_elements(values[value]) > MAX_ELEMENTS for value in outs) or \
+                any(value not in self._real for value in given):
             return False
         try:
             result = op(*map(self._argument, step["args"]),

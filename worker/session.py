@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Session: what one recording job has seen of Triton. Kernels, cubins or specs (what a cubin would be made from), launches.
+# Session: what one recording job has seen of Triton. Kernels, launches, cubins or specs (what a cubin is made from).
 import dataclasses
 import hashlib
 import json
@@ -56,7 +56,7 @@ def _nested(kind, build):
 
 
 def make_spec(table, function, signature, constants, options, attrs):
-    """What Triton would compile, as data. `options`: the backend's, of which only what differs from the default stays."""
+    """What Triton would compile, as data. Of the backend's `options` only what differs from the default stays."""
     plain = make_backend(GPUTarget("cuda", fake_cuda.TARGET_ARCH, 32)).parse_options({})
     chosen = {}
     for field in dataclasses.fields(options):

@@ -98,9 +98,10 @@ class StubDriver(DriverBase):
 
 
 class _Uncompiled:
-    """Stands in for a compiled kernel where a case asks for no compilation; compiles when host code asks for a result."""
+    """A kernel of a case that asks for no compilation; compiled once host code asks for one of the RESULTS."""
     function = module = packed_metadata = None
-    RESULTS = ("n_regs", "n_spills", "n_max_threads", "metadata", "asm", "name", "hash", "kernel", "src", "metadata_group")
+    RESULTS = ("n_regs", "n_spills", "n_max_threads", "metadata", "asm", "name", "hash", "kernel", "src",
+               "metadata_group")
 
     def __init__(self, function, options, spec, compile_now):
         self._function, self._options, self._spec, self._compile_now = function, options, spec, compile_now

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_map
 
 import fake_cuda
-from composites import TAKEN_APART, recurrent
+from composites import FILLS, SHAPES, TAKEN_APART
 from failure import Failure
 from known_values import KnownValues
 from wire import dtype_name
@@ -39,6 +39,10 @@ def is_fake(tensor):
 
 
 class Recorder(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False  # It would wrap the dispatch of every call, for a compiler that never runs here.
+
     def __init__(self, fake_mode):
         super().__init__()
         self.fake_mode = fake_mode
@@ -115,11 +119,11 @@ class Recorder(TorchDispatchMode):
         self._alive.append((real, None))
         return value
 
-    def parameter(self, name, fake, *is_buffer):
+    def parameter(self, name, fake):
         number = self._storages.get(fake.untyped_storage()._cdata)
         known = self._by_tensor.get(id(fake))
         value = known[0] if known is not None and number is not None else self.add(fake)
-        self.parameters.append([name, value, *is_buffer])
+        self.parameters.append([name, value])
         return value
 
     def fake_of(self, tensor):
@@ -219,8 +223,10 @@ class Recorder(TorchDispatchMode):
                 return out
         if name in ("aten::lift_fresh", "aten::lift_fresh_copy", "aten::lift") and not is_fake(args[0]):
             if self.all_on_cuda and args[0].dim() == 0:
+                with _disable_current_modes():
+                    number = args[0].item()
                 with self:
-                    return torch.ops.aten.full.default([], args[0].item(), dtype=args[0].dtype, device="cpu")
+                    return torch.ops.aten.full.default([], number, dtype=args[0].dtype, device=fake_cuda.CPU)
             out = func(*args, **kwargs)
             fake = self.fake_of(out)
             self.constants.append((f"constant.{len(self.constants)}", args[0]))
@@ -237,7 +243,9 @@ class Recorder(TorchDispatchMode):
         encoded_args = [self._argument(arg, tensors) for arg in args]
         encoded_kwargs = {key: self._argument(arg, tensors) for key, arg in kwargs.items() if key != "pin_memory"}
         args, kwargs = tree_map(self._faked, (tuple(args), dict(kwargs)))
-        out = recurrent(name, args)
+        out = args[0] if name in FILLS and is_fake(args[0]) else None
+        if name in SHAPES and not kwargs:
+            out = SHAPES[name](*args)
         if out is None:
             out = func(*args, **kwargs)
         if not func._schema.is_mutable and self._nothing_new(out):

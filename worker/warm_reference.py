@@ -15,7 +15,7 @@ class Model(nn.Module):
             nn.Conv1d(n, n, 3), nn.ConvTranspose1d(n, n, 3), nn.Conv2d(n, n, 3, padding=1, groups=2),
             nn.ConvTranspose2d(n, n, 3), nn.Conv3d(n, n, 3, bias=False), nn.ConvTranspose3d(n, n, 3)])
         self.norms = nn.Sequential(nn.BatchNorm2d(n), nn.InstanceNorm2d(n), nn.GroupNorm(2, n), nn.ReLU(inplace=True))
-        self.volume = nn.Sequential(nn.BatchNorm3d(n), nn.MaxPool3d(2), nn.AdaptiveAvgPool3d((1, 1, 1)), nn.AvgPool3d(1))
+        self.volume = nn.Sequential(nn.BatchNorm3d(n), nn.MaxPool3d(2), nn.AdaptiveAvgPool3d(1), nn.AvgPool3d(1))
         self.plane = nn.Sequential(nn.MaxPool2d(2), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d((1, 1)), nn.Dropout(0.1))
         self.line = nn.Sequential(nn.MaxPool1d(2), nn.AvgPool1d(2), nn.BatchNorm1d(n))
         self.mlp = nn.Sequential(nn.Linear(n, n), nn.GELU(), nn.LayerNorm(n), nn.Tanh(), nn.Sigmoid(), nn.ReLU6())

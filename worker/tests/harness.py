@@ -181,11 +181,15 @@ def verdict(done, blob):
 
 
 @functools.cache
+def pair():
+    """The zygotes that test files share; they end with this process."""
+    zygotes = Pair()
+    atexit.register(zygotes.close)
+    return zygotes
+
+
 def recorder():
-    """A `record` zygote that test files share; it ends with this process."""
-    zygote = Zygote("record")
-    atexit.register(zygote.close)
-    return zygote
+    return pair().recorder
 
 
 def record_reference(task, constants=None, weight_seed=7):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Replays a recorded reference on real CPU tensors, the way the replayer does on a GPU: operator by name, boxed arguments.
+# Replays a recorded reference on real CPU tensors, as the replayer does on a GPU: operator by name, recorded arguments.
 import random
 
 import numpy

@@ -18,10 +18,11 @@ from torch._inductor.select_algorithm import extern_kernels
 
 
 def record(source, *shapes, init_inputs=()):
-    inputs = [{"shape": list(shape), "dtype": "float32"} for shape in shapes]
+    case = {"name": "full", "constants": {}, "compile": False,
+            "inputs": [{"shape": list(shape), "dtype": "float32"} for shape in shapes]}
     _, answer, _ = recorder().run("record", {
-        "init": "tape", "task_source": "", "candidate_source": source, "weight_seed": 0, "init_inputs": list(init_inputs),
-        "cases": [{"name": "full", "constants": {}, "inputs": inputs, "compile": False}]})
+        "init": "tape", "task_source": "", "candidate_source": source, "weight_seed": 0,
+        "init_inputs": list(init_inputs), "cases": [case]})
     return answer
 
 

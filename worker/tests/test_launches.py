@@ -204,7 +204,8 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     acc = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
     for k in range(0, n, BLOCK):
-        acc += tl.dot(tl.load(x_ptr + i[:, None] * n + k + i[None, :]), tl.load(x_ptr + (k + i[:, None]) * n + i[None, :]))
+        a = tl.load(x_ptr + i[:, None] * n + k + i[None, :])
+        acc += tl.dot(a, tl.load(x_ptr + (k + i[:, None]) * n + i[None, :]))
     tl.store(y_ptr + i[:, None] * n + i[None, :], acc)
 """
         _, answer, _ = self.launches(model("kernel[(1,)](x, y, 512, BLOCK=128, num_warps=8, num_stages=4)", kernel),

@@ -3,6 +3,7 @@
 import tempfile
 import unittest
 
+import torch
 from harness import read_tensor, record_reference, recorder
 from replay import check
 
@@ -109,8 +110,11 @@ class Tapes(unittest.TestCase):
             self.o.bias.copy_(torch.arange(n).float()).mul_(0.5)
         self.register_buffer("mask", torch.tril(torch.ones(n, n)))
         self.register_buffer("scale", torch.tensor([1.0, 2.0, 3.0, 4.0]))
+        self.register_buffer("numbers", torch.from_numpy(np.arange(n, dtype=np.float32)))
+        self.o.weight.data.normal_(0, 0.1)
+        self.o.bias.data = torch.rand(n)
         self.plain = torch.randn(n)
-        self.clip = torch.tensor(3.0)""", """h = self.o(x * self.b + self.plain.to(x.device)) @ self.a
+        self.clip = torch.tensor(3.0)""", """h = self.o(x * self.b + self.numbers + self.plain.to(x.device)) @ self.a
         return (h @ self.mask) * self.scale[:, None] + self.e(torch.tensor([1, 0], device=x.device)).sum() + self.clip
         """), 1e-6)
 
@@ -119,6 +123,19 @@ class Tapes(unittest.TestCase):
                                "self.b.weight = self.a.weight", "return self.b(self.a(x))"))
         values = dict(entry[:2] for entry in case["plan"]["parameters"])
         self.assertEqual(values["a.weight"], values["b.weight"])
+
+    def test_weights_of_recurrent_layers_lie_in_one_buffer(self):
+        case = self.check(task("self.rnn = nn.GRU(n, 3, 2, bidirectional=True)", "return self.rnn(x[None])"))
+        values = [case["plan"]["values"][value] for _, value, _ in case["plan"]["parameters"]]
+        self.assertEqual(len({value["storage"] for value in values}), 1)
+        self.assertEqual(max(value["offset"] for value in values), sum(
+            torch.Size(value["shape"]).numel() for value in values) - 9)
+
+    def test_scalars_need_no_bytes(self):
+        case = self.check(task("self.norm = nn.BatchNorm1d(n)", "return self.norm(x)"))
+        self.assertEqual([name for name, _, is_buffer in case["plan"]["parameters"] if is_buffer],
+                         ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"])
+        self.assertFalse(any("tensor" in parameter for parameter in case["parameters"]))
 
     def test_copied_modules_have_parameters_of_their_own(self):
         case = self.check(task("layer = nn.TransformerEncoderLayer(n, 2, 16); "
@@ -143,7 +160,8 @@ class Tapes(unittest.TestCase):
         self.assertEqual(case["plan"]["inputs"][1:], [{"value": 4}, {"value": True}])
         self.assertEqual(case["input_steps"], 3)
         self.check(task("pass", "return x + y", "torch.from_numpy(np.random.rand(2, N)), torch.zeros(2, 1)", ", y"))
-        shared = task("pass", "return x + y", "a, a", ", y").replace("    return [a", "    a = torch.rand(3)\n    return [a")
+        shared = task("pass", "return x + y", "a, a", ", y")
+        shared = shared.replace("    return [a", "    a = torch.rand(3)\n    return [a")
         inputs = self.check(shared)["plan"]["inputs"]
         self.assertEqual(inputs[0], inputs[1])
 

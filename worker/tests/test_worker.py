@@ -9,7 +9,7 @@ import time
 import unittest
 
 import torch
-from harness import WORKER, Pair, Zygote, parse_blob, tensors
+from harness import WORKER, Zygote, pair, parse_blob, tensors
 
 CASES = os.path.join(os.path.dirname(WORKER), "tests", "cases")
 # How the worker alone sees an outcome of the whole verifier.
@@ -68,11 +68,7 @@ def read(path):
 class WithZygotes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.pair = Pair()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.pair.close()
+        cls.pair = pair()
 
     def record(self, candidate, task=TASK, **options):
         answer, area = self.pair.oracle(task, options.get("constants"))

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+# Case: one recording of a candidate's ModelNew, from the import of its file to what forward() returns.
+import contextlib
+import os
+import time
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources, PTXASError
+
+import fake_cuda
+from candidate import load, rebind, size_constants
+from failure import Failure, candidate_lines, describe, is_out_of_memory, scrub
+from tape import NeedRealInit, Recorder, is_fake
+from wire import DTYPES, content_hash, decode_init, dtype_name
+
+
+class Case:
+    """One recording of forward(): its own module import, because constants may be rebound."""
+
+    def __init__(self, args, spec, session, work):
+        self.args, self.spec, self.session, self.work = args, spec, session, work
+        self.init_inputs = decode_init(spec.get("init_inputs", args.get("init_inputs", [])))
+        self.reference = {p["name"]: p for p in spec.get("reference_parameters", args.get("reference_parameters", []))}
+        self.phase, self.path = "import", ""
+        self.module_name = f"candidate_{spec['name']}"
+        self.seconds = {}
+        self.sections = {}         # "init_steps", "input_steps" where those are on the tape.
+        self.blob_parameters = []  # Parameter entries with a real tensor under "tensor".
+
+    def run(self):
+        started = time.perf_counter()
+        try:
+            return self._run()
+        except NeedRealInit:
+            raise
+        except Failure as failure:
+            lines = candidate_lines(failure, self.path)
+            failure.message = scrub("\n".join([*lines[-3:], failure.message]), self.work)
+            raise
+        except BaseException as error:
+            raise self._failure(error) from None
+        finally:
+            self.seconds["total"] = time.perf_counter() - started
+
+    def _failure(self, error):
+        if is_out_of_memory(error):
+            return Failure("out_of_memory", self.phase, describe(error, self.path, self.work))
+        phase, kind = self.phase, "runtime_error" if self.phase == "forward" else "compile_error"
+        if getattr(error, "tritonrl_phase", "") or isinstance(error, (CompilationError, OutOfResources, PTXASError)):
+            phase, kind = "compile", "compile_error"
+        elif phase == "forward" and _raised_in_launch(error):
+            phase = "launch"
+        return Failure(kind, phase, describe(error, self.path, self.work))
+
+    def _add_seconds(self, name, seconds):
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    def _timed(self, name, function, *args):
+        started = time.perf_counter()
+        try:
+            return function(*args)
+        finally:
+            self._add_seconds(name, time.perf_counter() - started)
+
+    def _run(self):
+        source = self.args["candidate_source"]
+        self.path = os.path.join(self.work, self.spec["name"], "candidate.py")
+        self.session.source_path = self.path
+        constants = self.spec.get("constants") or {}
+        if constants:
+            try:
+                source = rebind(source, constants, size_constants(self.args["task_source"]))
+            except (SyntaxError, ValueError):
+                pass  # The import says it better.
+        with fake_cuda.DeviceMode():
+            module, _ = self._timed("import", load, source, os.path.dirname(self.path),
+                                    self.module_name)
+            self.phase = "init"
+            model_class = getattr(module, "ModelNew", None)
+            if not isinstance(model_class, type):
+                raise Failure("compile_error", "import", "candidate.py defines no class ModelNew")
+            if self.args.get("init") == "tape":
+                model, recorder = self._record_init(lambda: model_class(*self.init_inputs))
+                self.sections["input_steps"] = 0
+                return self._forward(model, recorder, *self._given_inputs(recorder))
+            if self.reference_is_enough():
+                try:
+                    return self._record(model_class, real=False)
+                except (NeedRealInit, _TryReal):
+                    self.blob_parameters = []
+            return self._record(model_class, real=True)
+
+    def reference_is_enough(self):
+        return all(p["dtype"] in DTYPES for p in self.reference.values())
+
+    # --- __init__.
+
+    def _record(self, model_class, real):
+        fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+        recorder = Recorder(fake_mode)
+        self.phase = "init"
+        if real:
+            torch.manual_seed(self.args["weight_seed"])
+            model = self._timed("init", lambda: model_class(*self.init_inputs))
+            self._check_model(model)
+            self._adopt(model, recorder)
+        else:
+            fake_cuda.recorder = recorder
+            try:
+                with fake_mode, recorder:
+                    model = self._timed("init", lambda: model_class(*self.init_inputs))
+            except Exception:
+                raise _TryReal() from None
+            except Failure:
+                raise _TryReal() from None
+            finally:
+                fake_cuda.recorder = None
+            self._check_model(model)
+            self._match(model, recorder)
+        return self._forward(model, recorder, *self._given_inputs(recorder))
+
+    # --- __init__ on the tape.
+
+    def _before_first_use(self, _model):
+        """What moving a module to the GPU would do to it; recorded."""
+
+    def _record_init(self, build):
+        """Runs `build()` on a tape of its own making; the module's tensors become the plan's parameters."""
+        recorder = Recorder(FakeTensorMode(allow_non_fake_inputs=True))
+        with self._on_tape(recorder, "init"):
+            model = build()
+            self._check_model(model)
+            self._before_first_use(model)
+        with fake_cuda.truth():
+            for module in model.modules():
+                for table in (module._parameters, module._buffers):
+                    for key, tensor in table.items():
+                        if tensor is not None and not is_fake(tensor):
+                            recorder.value(tensor)
+                            table[key] = recorder.fake_of(tensor)
+            buffers = {name for name, _ in model.named_buffers(remove_duplicate=False)}
+            for name, fake in self._named(model):
+                recorder.parameters.append([name, recorder.value(fake), name in buffers])
+                self.blob_parameters.append({"name": name, "shape": list(fake.shape),
+                                             "dtype": dtype_name(fake.dtype), "matched": False})
+        self.sections["init_steps"] = len(recorder.tape)
+        return model, recorder
+
+    @staticmethod
+    def _check_model(model):
+        if not isinstance(model, torch.nn.Module):
+            raise Failure("compile_error", "init", "ModelNew is not a torch.nn.Module")
+        model.eval()
+
+    @staticmethod
+    def _named(model):
+        yield from model.named_parameters(remove_duplicate=False)
+        yield from model.named_buffers(remove_duplicate=False)
+
+    def _match(self, model, recorder):
+        """Every parameter must be the reference's by name, shape and dtype; its bytes are the reference's then."""
+        for name, fake in self._named(model):
+            known = self.reference.get(name)
+            if known is None or list(fake.shape) != known["shape"] or dtype_name(fake.dtype) != known["dtype"] \
+                    or not fake.is_contiguous():
+                raise _TryReal()
+        for name, fake in self._named(model):
+            recorder.parameter(name, fake)
+            self.blob_parameters.append({"name": name, "shape": list(fake.shape), "dtype": dtype_name(fake.dtype),
+                                         "matched": True})
+
+    def _adopt(self, model, recorder):
+        """After a real __init__: replaces the module's tensors by fake ones, and keeps the real bytes."""
+        def fake_of(real):
+            with fake_cuda.truth():
+                return recorder.fake_mode.from_tensor(real)
+
+        for name, real in self._named(model):
+            known = self.reference.get(name)
+            matched = known is not None and list(real.shape) == known["shape"] and \
+                dtype_name(real.dtype) == known["dtype"]
+            recorder.parameter(name, fake_of(real))
+            self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
+                                         "matched": matched, "init_hash": content_hash(real), "tensor": real.detach()})
+        for module in model.modules():
+            for table in (module._parameters, module._buffers):
+                for key, real in table.items():
+                    if real is not None:
+                        table[key] = fake_of(real)
+            for key, value in list(vars(module).items()):
+                if isinstance(value, torch.Tensor):
+                    vars(module)[key] = fake_of(value)
+                    recorder.value(value)
+
+    # --- forward().
+
+    @contextlib.contextmanager
+    def _on_tape(self, recorder, phase):
+        """Host code inside is recorded. Tensors made before forward() count as being on the GPU."""
+        self.phase = recorder.phase = phase
+        recorder.all_on_cuda = phase != "forward"
+        self.session.recorder, self.session.compile = recorder, bool(self.spec.get("compile", True))
+        fake_cuda.recorder = recorder
+        compiled_before = self.session.compile_seconds
+        started = time.perf_counter()
+        try:
+            with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), recorder.fake_mode, recorder:
+                recorder.recording = True
+                yield
+                recorder.recording = False
+        except NeedRealInit:
+            raise
+        except BaseException:
+            if recorder.sticky is not None:
+                raise recorder.sticky
+            raise
+        finally:
+            recorder.recording = False
+            fake_cuda.recorder = self.session.recorder = None
+            compiled = self.session.compile_seconds - compiled_before
+            self._add_seconds("compile", compiled)
+            self._add_seconds(phase, time.perf_counter() - started - compiled)
+        if recorder.sticky is not None:
+            raise recorder.sticky
+
+    def _given_inputs(self, recorder):
+        """Fake inputs as the case describes them, and the plan's entries for them."""
+        inputs, entries = [], []
+        with fake_cuda.truth(), recorder.fake_mode:
+            for spec in self.spec["inputs"]:
+                if "value" in spec:
+                    inputs.append(decode_init(spec["value"]))
+                    entries.append(None)
+                    continue
+                stride = spec.get("stride") or None
+                dtype = DTYPES[spec["dtype"]]
+                inputs.append(torch.empty(spec["shape"], dtype=dtype, device="cpu") if stride is None else
+                              torch.empty_strided(spec["shape"], stride, dtype=dtype, device="cpu"))
+                entries.append(recorder.add(inputs[-1]))
+        return inputs, entries
+
+    def _forward(self, model, recorder, inputs, entries):
+        with self._on_tape(recorder, "forward"):
+            out = model(*inputs)
+            recorder.recording = False
+            outputs = recorder.structure(out)
+        for name, real in recorder.constants:
+            self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
+                                         "matched": False, "init_hash": content_hash(real), "tensor": real.detach()})
+        return recorder.plan(entries, outputs)
+
+
+class _TryReal(BaseException):
+    """__init__ under fake tensors is not enough."""
+
+
+def _raised_in_launch(error):
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith("triton/runtime/jit.py"):
+            return True
+        trace = trace.tb_next
+    return False

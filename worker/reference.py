@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# ReferenceCase: a recording of a task's own module.
+import os
+import random
+
+import numpy
+import torch
+
+import fake_cuda
+from candidate import load, rebind
+from case import Case
+from failure import Failure
+from wire import encode_init
+
+
+class ReferenceCase(Case):
+    """A task's own module: __init__, get_inputs() and forward(), all on one tape."""
+
+    def _run(self):
+        seed = int(self.args["weight_seed"])
+        random.seed(seed)  # For shapes that get_inputs() draws; the tape's own numbers come from the replayer.
+        numpy.random.seed(seed % (1 << 32))
+        torch.default_generator.manual_seed(seed)
+        self.path = os.path.join(self.work, self.spec["name"], "candidate.py")
+        self.session.source_path = self.path
+        source = rebind(self.args["task_source"], self.spec.get("constants") or {})
+        with fake_cuda.DeviceMode():
+            module, _ = self._timed("import", load, source, os.path.dirname(self.path), self.module_name)
+            for name in ("Model", "get_inputs", "get_init_inputs"):
+                if not hasattr(module, name):
+                    raise Failure("compile_error", "import", f"the task defines no {name}")
+            self.init_inputs = list(module.get_init_inputs())
+            model, recorder = self._record_init(lambda: module.Model(*self.init_inputs))
+            with self._on_tape(recorder, "init"):
+                inputs = list(module.get_inputs())
+                entries = [self._entry(value, recorder) for value in inputs]
+            self.sections["input_steps"] = len(recorder.tape) - self.sections["init_steps"]
+            self.sections["notes"] = {"init_inputs": [encode_init(value) for value in self.init_inputs],
+                                      "constants": {name: value for name, value in vars(module).items()
+                                                    if name.isupper() and type(value) is int}}
+            return self._forward(model, recorder, inputs, entries)
+
+    def run(self):
+        try:
+            return super().run()
+        except Failure as failure:
+            failure.message = failure.message.replace("candidate.py", "task.py")
+            raise
+
+    def _failure(self, error):
+        if self.phase == "import" and isinstance(error, ModuleNotFoundError):
+            return Failure("unsupported", "import", f"the task needs a module that is not installed: {error.name}")
+        return super()._failure(error)
+
+    def _before_first_use(self, model):
+        for module in model.modules():
+            if isinstance(module, torch.nn.RNNBase):
+                _lay_out_weights(module)
+
+    @staticmethod
+    def _entry(value, recorder):
+        return recorder.value(value) if isinstance(value, torch.Tensor) else {"value": encode_init(value)}
+
+
+def _lay_out_weights(rnn):
+    """Puts the weights of a recurrent layer into one buffer, as cuDNN wants them; else each call copies them there."""
+    names = [name for layer in rnn._all_weights for name in layer]
+    names = [name for name in names if "weight" in name] + [name for name in names if "bias" in name]
+    weights = [getattr(rnn, name) for name in names]
+    if rnn.proj_size or len({id(weight) for weight in weights}) < len(weights) or \
+            len({weight.dtype for weight in weights}) > 1:
+        return
+    sizes = [weight.numel() for weight in weights]
+    buffer = torch.empty(sum(sizes), dtype=weights[0].dtype)
+    for name, weight, piece in zip(names, weights, buffer.split(sizes)):
+        piece = piece.view(weight.shape)
+        piece.copy_(weight)
+        setattr(rnn, name, torch.nn.Parameter(piece))

@@ -28,5 +28,5 @@ for job in "$@"; do
   # shellcheck disable=SC2086
   time $build/tritonrl train ${job#*:} --set run.folder=/tmp/runs --set run.name="$name" >"$out/$name.log" 2>&1
   grep -E 'level|took|verified|^E|error' "$out/$name.log" | tail -n 30
-  tar -czf "$out/$name.tar.gz" -C /tmp/runs "$name" --exclude='*.safetensors' --exclude='tokenizer.json' 2>/dev/null
+  tar -czf "$out/$name.tar.gz" --exclude='*.safetensors' --exclude='tokenizer.json' -C /tmp/runs "$name" 2>/dev/null
 done

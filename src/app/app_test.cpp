@@ -34,6 +34,15 @@ TEST(AppConfig, ShippedFilesLoadAndPrintToTheSame) {
   }
 }
 
+TEST(AppConfig, ShippedFilesFindEnoughTasks) {
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
+    if (entry.path().extension() != ".yaml") continue;
+    DataConfig config = load_config<Config>({entry.path().string()}, {}).data;
+    EXPECT_NO_THROW(make_splits(synthesise(config.synth, config.synth_level1, config.synth_level2), config.split))
+        << entry.path();
+  }
+}
+
 TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"sft.optimiser.lr=1"}), HasSubstr("did you mean 'sft.optimizer'?"));
   EXPECT_THAT(error({"rl.samples=2"}), HasSubstr("best_of_n.keep = 3 exceeds samples = 2"));

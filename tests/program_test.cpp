@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user meets it: exit codes, and a whole (tiny) training run that is interrupted in every phase.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/json.h"
+#include "base/text.h"
+
+extern char** environ;
+
+namespace tritonrl {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+const std::string kSource = TRITONRL_SOURCE_DIR;
+
+struct Ended {
+  int code = -1;
+  std::string said;  // stdout and stderr.
+};
+
+// Runs the program; where `stop_at` is not empty, sends SIGINT as soon as its output holds that text.
+Ended run(std::vector<std::string> arguments, const std::string& stop_at = "") {
+  arguments.insert(arguments.begin(), TRITONRL_PROGRAM);
+  std::vector<char*> argv;
+  for (std::string& word : arguments) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int ends[2];
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  pid_t process = -1;
+  EXPECT_EQ(::posix_spawn(&process, argv[0], &actions, nullptr, argv.data(), environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  Ended ended;
+  bool stopped = false;
+  char buffer[4096];
+  for (ssize_t n; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
+    ended.said.append(buffer, static_cast<size_t>(n));
+    if (!stop_at.empty() && !stopped && ended.said.find(stop_at) != std::string::npos) {
+      ::kill(process, SIGINT);
+      stopped = true;
+    }
+  }
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  EXPECT_EQ(stopped, !stop_at.empty()) << "never said \"" << stop_at << "\": " << ended.said;
+  return ended;
+}
+
+TEST(Program, ExitCodesSayWhoseFaultItIs) {
+  std::string task = kSource + "/tests/cases/tasks/softmax.py";
+  EXPECT_EQ(run({"verify", kSource + "/tests/cases/honest/softmax_row.py", "--task", task}).code, 0);
+  Ended wrong = run({"verify", kSource + "/tests/cases/honest/swish_basic.py", "--task", task});
+  EXPECT_EQ(wrong.code, 1) << wrong.said;
+  EXPECT_EQ(run({"verify", "no_such_file.py", "--task", task}).code, 2);
+  EXPECT_EQ(run({"verifi"}).code, 2);
+  Ended no_model = run({"train", kSource + "/configs/quickstart.yaml", "--set", "policy.model=/nowhere", "--set",
+                        "run.folder=" + testing::TempDir() + "/none"});
+  EXPECT_TRUE(no_model.code == 2 || no_model.code == 3) << no_model.said;
+  EXPECT_THAT(no_model.said, HasSubstr("/nowhere"));
+}
+
+class Training : public testing::Test {
+ protected:
+  void SetUp() override {
+    model_ = kSource + "/models/smollm2-135m-instruct";
+    if (!fs::exists(model_ + "/config.json")) GTEST_SKIP() << model_ << " is missing: ./test.sh imports it";
+    folder_ = fs::path(testing::TempDir()) / "tritonrl_program_test";
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::vector<std::string> command(const std::string& name) const {
+    std::vector<std::string> words = {"train", kSource + "/configs/quickstart.yaml"};
+    const std::string sets[] = {"run.name=" + name,
+                                "run.folder=" + folder_.string(),
+                                "policy.model=" + model_,
+                                "policy.device=cpu",
+                                "data.split.train_level1=4",
+                                "data.split.train_level2=2",
+                                "data.split.rl_level1=1",
+                                "data.split.rl_level2=1",
+                                "data.split.heldout_level1=1",
+                                "data.split.heldout_level2=1",
+                                "sft.epochs=1",
+                                "sft.batch_size=2",
+                                "eval.samples=2",
+                                "eval.sampling.max_new_tokens=12",
+                                "rl.steps=1",
+                                "rl.tasks_per_step=2",
+                                "rl.samples=2",
+                                "rl.best_of_n.keep=1",
+                                "rl.sampling.max_new_tokens=12"};
+    for (const std::string& set : sets) {
+      words.insert(words.end(), {"--set", set});
+    }
+    return words;
+  }
+  Json results(const std::string& name) const { return Json::parse(read_file(folder_ / name / "results.json")); }
+
+  std::string model_;
+  fs::path folder_;
+};
+
+TEST_F(Training, StoppedInEveryPhaseItEndsWhereAnUninterruptedRunDoes) {
+  Ended whole = run(command("whole"));
+  ASSERT_EQ(whole.code, 0) << whole.said;
+  for (const char* phase : {"verifying solutions", "sft: ", "eval/sft: sampling", "rl/step_1: sampling"}) {
+    Ended stopped = run(command("stopped"), phase);
+    EXPECT_EQ(stopped.code, 130) << phase << ": " << stopped.said;
+    EXPECT_THAT(stopped.said, HasSubstr("the same command goes on where this one ended"));
+  }
+  Ended last = run(command("stopped"));
+  ASSERT_EQ(last.code, 0) << last.said;
+  EXPECT_EQ(results("stopped")["rows"], results("whole")["rows"]);
+  for (const char* file : {"report.html", "report.md", "steps.jsonl", "log.txt"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "stopped" / file)) << file;
+  }
+  Ended again = run(command("stopped"));  // Nothing is left to do.
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(again.said.find("sampling"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tritonrl

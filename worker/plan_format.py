@@ -15,6 +15,7 @@ DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32",
 SECONDS = ("import", "init", "forward", "compile", "total")
 NEST = ("id", "value", "list", "tuple", "dict")
 GLOBALS = ("jit", "constexpr", "value", "module", "member", "opaque")
+PADDINGS = ("zero", "nan")
 DECORATORS = ("jit", "constexpr_function")
 (NONE, TENSOR, INT, FLOAT, BOOL, TEXT, LIST, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, TRITON_DTYPE, FUNCTION, DESCRIPTOR,
  UNSIGNED) = range(15)
@@ -177,7 +178,9 @@ class _Writer:
         for key in ("shape", "strides", "block_shape"):
             self.list(body[key], lambda n: (self._item(), self.u64(n, "a descriptor's size")), "dimensions", MAX_RANK)
         self._item()
-        self.u8(int(body.get("padding", 0)))
+        if body.get("padding", "zero") not in PADDINGS:
+            _refuse("this padding of a descriptor")
+        self.u8(PADDINGS.index(body.get("padding", "zero")))
 
     def named(self, pairs, functions):
         def write(pair):
@@ -241,6 +244,7 @@ class _Writer:
         self.u64(cubin["global_scratch"], "scratch memory")
         self.u64(cubin.get("profile_scratch") or 0, "scratch memory")
         self.u8((1 if cubin.get("cooperative") else 0) | (2 if cubin.get("dependent_launch") else 0))
+        self.json(cubin.get("descriptors") or [])
         self.bytes(cubin["tensor"])
 
     # --- Cases.
@@ -414,7 +418,7 @@ class _Reader:
             return {"s": f"jit:{self.u32()}"}
         if kind == DESCRIPTOR:
             return {"desc": {"t": self.u32(), "shape": self.list(self.u64), "strides": self.list(self.u64),
-                             "block_shape": self.list(self.u64), "padding": self.u8()}}
+                             "block_shape": self.list(self.u64), "padding": PADDINGS[self.u8()]}}
         raise ValueError("an unknown kind of argument")
 
     def pair(self):
@@ -452,7 +456,8 @@ class _Reader:
                  "num_ctas": self.u32(), "cluster_dims": [self.u32() for _ in range(3)], "shared": self.u32(),
                  "global_scratch": self.u64(), "profile_scratch": self.u64()}
         flags = self.u8()
-        return {**cubin, "cooperative": bool(flags & 1), "dependent_launch": bool(flags & 2), "tensor": self.bytes()}
+        return {**cubin, "cooperative": bool(flags & 1), "dependent_launch": bool(flags & 2),
+                "descriptors": self.json(), "tensor": self.bytes()}
 
     # --- Cases.
 
@@ -484,7 +489,7 @@ class _Reader:
                     "out": self.nest()}
         step = {"launch": self.u32(), "line": self.u32() or None}
         choices = self.list(self.choice)
-        return {**step, **choices[0], **({"choices": choices} if len(choices) > 1 else {})}
+        return {**step, **choices[0], "choices": choices}
 
     def choice(self):
         return {"grid": [self.u32() for _ in range(3)], "num_warps": self.u32(), "num_stages": self.u32(),

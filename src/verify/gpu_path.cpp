@@ -80,7 +80,7 @@ StageEnd GpuPath::compile(const std::string& code, const RunRecord& run_record) 
   return {};
 }
 
-StageEnd GpuPath::take_lane() {
+StageEnd GpuPath::lease() {
   if (lane_) return {};
   lane_.emplace(tools_.lanes->acquire());
   GpuAnswer answer = lane_->give_task(reference_->key, *reference_->file.bytes);
@@ -89,7 +89,7 @@ StageEnd GpuPath::take_lane() {
 }
 
 StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
-  StageEnd ready = take_lane();
+  StageEnd ready = lease();
   if (ready.outcome != Outcome::kPass) return ready;
   GpuRun run;
   run.task = reference_->key;
@@ -144,7 +144,7 @@ StageEnd GpuPath::full_run(double deadline_s, bool with_kill_switch) {
 }
 
 StageEnd GpuPath::time(double deadline_s) {
-  StageEnd ready = take_lane();
+  StageEnd ready = lease();
   if (ready.outcome != Outcome::kPass) return ready;
   const CaseSpec* spec = &cases_[0];
   for (const CaseSpec& one : cases_) {

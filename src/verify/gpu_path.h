@@ -44,6 +44,7 @@ class GpuPath {
           Rng poison);
 
   StageEnd compile(const std::string& code, const RunRecord& run_record);
+  StageEnd lease();  // Waits for a GPU; the stages below do it themselves.
   StageEnd tiny_run(double deadline_s);
   StageEnd full_run(double deadline_s, bool with_kill_switch);
   StageEnd time(double deadline_s);
@@ -56,7 +57,6 @@ class GpuPath {
   double triton_share() const { return triton_share_; }
 
  private:
-  StageEnd take_lane();
   StageEnd replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
   StageEnd without_triton(const CaseSpec& spec, double until);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;

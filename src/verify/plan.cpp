@@ -133,7 +133,7 @@ class PlanFileReader {
       file->kernels.push_back(kernel());
       ++kernels_;
     }
-    for (size_t n = in_.count("cubins", kMaxCubins, 73); n > 0; --n) file->cubins.push_back(cubin());
+    for (size_t n = in_.count("cubins", kMaxCubins, 79); n > 0; --n) file->cubins.push_back(cubin());
     cubins_ = &file->cubins;
     for (size_t n = in_.count("specs", kMaxCubins, 6); n > 0; --n) file->specs.push_back(spec());
     specs_ = &file->specs;
@@ -356,6 +356,7 @@ class PlanFileReader {
     uint8_t flags = in_.below(4, "cubin");
     out.cooperative = flags & 1;
     out.dependent_launch = flags & 2;
+    out.descriptors = json("descriptors", kMaxJson);
     out.image = in_.raw(in_.u64());
     if (out.image.substr(0, 4) != "\177ELF") throw Tainted{"a cubin that is none"};
     return out;

@@ -134,6 +134,7 @@ struct PlanCubin {
   std::array<int64_t, 3> cluster{1, 1, 1};
   int64_t shared = 0, global_scratch = 0, profile_scratch = 0;  // Bytes; scratch per program instance.
   bool cooperative = false, dependent_launch = false;
+  Json descriptors;        // How Triton wants its TMA descriptors made; [] = none.
   std::string_view image;  // Inside the recording's bytes.
 };
 

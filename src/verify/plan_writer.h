@@ -119,6 +119,7 @@ class PlanWriter {
     u64(static_cast<uint64_t>(cubin.global_scratch));
     u64(static_cast<uint64_t>(cubin.profile_scratch));
     u8((cubin.cooperative ? 1 : 0) | (cubin.dependent_launch ? 2 : 0));
+    text(cubin.descriptors.is_null() ? "[]" : cubin.descriptors.dump());
     bytes(cubin.image);
   }
 

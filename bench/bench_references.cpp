@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every reference of a task file recorded, replayed and judged against itself: bench_references TASKS.jsonl [options].
+//
+// TASKS.jsonl: lines with "code" and "level", "problem_id", "name" (KernelBench's columns). Prints a JSON line a task:
+// outcome, seconds to record, to replay and judge on each seed, and (--time) the ratio to itself, which should be 1.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "verify/gpu_path.h"
+#include "verify/sandbox.h"
+#include "verify/verifier.h"
+
+namespace tritonrl {
+namespace {
+
+struct Row {
+  Task task;
+  Json out;
+};
+
+std::unique_ptr<ZygotePool> open_pool() {
+  SandboxFiles files = find_sandbox_files();
+  std::filesystem::path worker = TRITONRL_SOURCE_DIR "/worker";
+  return ZygotePool::open([=](ZygoteKind kind) {
+    return spawn_zygote(jail_command(files, false, TRITONRL_PYTHON, {worker},
+                                     {"-I", "-B", (worker / "zygote.py").string(), "--mode", to_string(kind),
+                                      "--sandbox-library", std::filesystem::canonical(files.library).string()}));
+  });
+}
+
+StageEnd record(ZygotePool& pool, Json args, std::string* recording) {
+  Job job{"record", std::move(args), ""};
+  job.deadline_s = 120;
+  job.memory_bytes = int64_t{4} << 30;
+  JobAnswer answer = pool.run(ZygoteKind::kRecord, std::move(job));
+  auto blob = parse_blob(std::move(answer.result), answer.nonce);
+  if (!blob) return {Outcome::kHarnessFault, cat(blob.why, " ", answer.stderr_tail)};
+  if (blob.value->failure) {
+    return {outcome_from_string(blob.value->failure->kind).value_or(Outcome::kTampered), blob.value->failure->message};
+  }
+  *recording = std::string(blob.value->tensors());
+  return {};
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"References judged against themselves"};
+  std::string file, device = "cuda:0";
+  std::vector<int> levels;
+  bool time = false, record_only = false;
+  int64_t seeds = 1, workers = 0, readings = 20;
+  app.add_option("tasks", file)->required();
+  app.add_option("--levels", levels, "which levels (all when left out)");
+  app.add_option("--device", device, "cuda:0, or cpu");
+  app.add_option("--seeds", seeds, "secret inputs for each");
+  app.add_option("--workers", workers, "recorders at a time; 0 = one per core");
+  app.add_option("--readings", readings);
+  app.add_flag("--time", time);
+  app.add_flag("--record-only", record_only);
+  CLI11_PARSE(app, argc, argv);
+
+  std::vector<Row> rows;
+  for_each_json_line(file, [&](int64_t, const Json& json) {
+    Row row;
+    row.task.level = json.value("level", 1);
+    if (!levels.empty() && std::find(levels.begin(), levels.end(), row.task.level) == levels.end()) return;
+    row.task.id = cat("L", row.task.level, "/", json.value("problem_id", 0));
+    row.task.source = json.at("code").get<std::string>();
+    row.out = {{"id", row.task.id}, {"name", json.value("name", "")}};
+    rows.push_back(std::move(row));
+  });
+  auto pool = open_pool();
+  std::unique_ptr<GpuLanes> lanes;
+  if (!record_only) lanes = GpuLanes::open({device});
+  ReferenceCache references(*pool, 120, int64_t{4} << 30);
+  PlainMean plain;
+  class Readings : public PlainMean {
+   public:
+    explicit Readings(int64_t n) : n_(n) {}
+    int64_t warm_ups() const override { return 3; }
+    int64_t batch() const override { return n_; }
+    bool cold() const override { return true; }
+    bool want_more(const std::vector<Reading>&) const override { return false; }
+
+   private:
+    int64_t n_;
+  } protocol(readings);
+  GpuTools tools{lanes.get(), &references, &protocol};
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  double start = now_s();
+  auto work = [&] {
+    for (size_t i = next++; i < rows.size(); i = next++) {
+      Row& row = rows[i];
+      double began = now_s();
+      auto reference = references.ask(row.task, {{"full", {}, false, seeds}}, 77);
+      row.out["record_reference_s"] = now_s() - began;
+      StageEnd ended{reference->failure.empty() ? Outcome::kPass : Outcome::kUnsupported, reference->failure};
+      if (ended.outcome == Outcome::kPass && !record_only) {
+        GpuPath path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
+        began = now_s();
+        ended = path.compile(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
+                             [&](Json args, std::string* bytes) { return record(*pool, std::move(args), bytes); });
+        row.out["record_candidate_s"] = now_s() - began;
+        if (ended.outcome == Outcome::kPass) {
+          ended = path.lease();
+          began = now_s();
+          if (ended.outcome == Outcome::kPass) ended = path.full_run(120, false);
+          row.out["run_s"] = now_s() - began;
+        }
+        if (ended.outcome == Outcome::kPass && time) {
+          began = now_s();
+          ended = path.time(120);
+          row.out["time_s"] = now_s() - began;
+          if (path.timing()) {
+            row.out["reference_s"] = path.timing()->reference_s;
+            row.out["ratio"] = path.timing()->ratio;
+            row.out["band"] = path.timing()->noise_band;
+          }
+        }
+      }
+      row.out["outcome"] = to_string(ended.outcome);
+      if (ended.outcome != Outcome::kPass) row.out["message"] = ended.message.substr(0, 300);
+      std::lock_guard lock(mutex);
+      std::cout << row.out.dump() << std::endl;
+    }
+  };
+  auto count = workers > 0 ? workers : static_cast<int64_t>(std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < count; ++i) threads.emplace_back(work);
+  for (auto& thread : threads) thread.join();
+  int64_t passed = 0;
+  for (const Row& row : rows) passed += row.out.value("outcome", "") == "pass";
+  std::cerr << passed << " of " << rows.size() << " passed in " << human_seconds(now_s() - start) << "\n";
+  if (lanes) {
+    const GpuInfo& info = lanes->info(0);
+    std::cerr << info.name << ", " << info.bandwidth / 1e12 << " TB/s, noise:";
+    for (const auto& [seconds, band] : info.noise) std::cerr << " " << seconds * 1e6 << " us " << band * 100 << " %;";
+    std::cerr << "\n";
+  }
+  return passed == static_cast<int64_t>(rows.size()) ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tritonrl
+
+int main(int argc, char** argv) { return tritonrl::run(argc, argv); }

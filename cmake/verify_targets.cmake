@@ -27,8 +27,8 @@ tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS 
 
 # Judge and replayer: LibTorch with CUDA in programs of their own. They build everywhere, from the headers and libraries of
 # the wheels, and are only started where there is a driver (or, in tests, on the CPU).
-find_path(TRITONRL_CUDA_HEADERS cuda.h
-          HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/include ENV CUDA_HOME PATHS /usr/local/cuda/include
+find_path(TRITONRL_CUDA_HEADERS crt/host_defines.h
+          HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/include ENV CUDA_HOME PATHS /usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include
           PATH_SUFFIXES include REQUIRED)
 find_library(TRITONRL_CUDART NAMES cudart libcudart.so.13
              HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/lib PATHS /usr/local/cuda/lib64 REQUIRED)

@@ -125,7 +125,7 @@ Channel::Answer Channel::read(char* to, size_t size, double until) {
   return Answer::kCame;
 }
 
-Channel::Answer Channel::receive(Message* message, double seconds) {
+Channel::Answer Channel::receive(ChannelMessage* message, double seconds) {
   double until = seconds < 0 ? -1 : now_s() + seconds;
   char lengths[12];
   Answer answer = read(lengths, sizeof lengths, until);

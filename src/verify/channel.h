@@ -15,7 +15,7 @@
 
 namespace tritonrl {
 
-struct Message {
+struct ChannelMessage {
   Json header;
   std::string payload;
 };
@@ -33,7 +33,7 @@ class Channel {
 
   enum class Answer { kCame, kLate, kGone };
   // Waits at most `seconds` for one message (< 0: for ever).
-  Answer receive(Message* message, double seconds);
+  Answer receive(ChannelMessage* message, double seconds);
 
   pid_t process() const { return process_; }
   void kill();  // At once.

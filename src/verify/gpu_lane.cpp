@@ -59,7 +59,7 @@ void GpuLanes::start(Lane& lane) {
   std::string folder = TRITONRL_BUILD_DIR;
   lane.tasks.clear();
   lane.channel = Channel::start({folder + "/tritonrl_judge", lane.info.device, folder + "/tritonrl_replay"});
-  Message reply;
+  ChannelMessage reply;
   lane.channel->send({{"do", "hello"}, {"deadline_s", kHelloPatience}});
   if (lane.channel->receive(&reply, kHelloPatience) != Channel::Answer::kCame) {
     lane.channel.reset();
@@ -135,7 +135,7 @@ GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double
   answer.lost = true;
   answer.message = "the judge ended";
   if (!lane.channel) return answer;
-  Message reply;
+  ChannelMessage reply;
   auto came = Channel::Answer::kGone;
   if (lane.channel->send(question, payload)) came = lane.channel->receive(&reply, seconds);
   if (came != Channel::Answer::kCame) {

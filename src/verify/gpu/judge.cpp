@@ -92,7 +92,7 @@ Judge::~Judge() = default;
 
 void Judge::serve() {
   for (;;) {
-    Message question;
+    ChannelMessage question;
     if (verifier_.receive(&question, -1) != Channel::Answer::kCame) return;
     Json reply;
     try {
@@ -189,7 +189,7 @@ std::unique_ptr<Judge::Remote> Judge::start_replayer() {
 
 void Judge::greet() {
   while (!at_work_->greeted) {
-    Message reply;
+    ChannelMessage reply;
     if (at_work_->channel->receive(&reply, kPatience) == Channel::Answer::kCame && reply.header.contains("ok")) {
       at_work_->greeted = true;
       faults_ = 0;
@@ -211,7 +211,7 @@ void Judge::replace_replayer() {
 Json Judge::ask(Json question, const std::string& payload) {
   greet();
   double seconds = std::max(until_ - now_s(), 0.05);
-  Message reply;
+  ChannelMessage reply;
   auto came = Channel::Answer::kGone;
   if (at_work_->channel->send(question, payload)) came = at_work_->channel->receive(&reply, seconds);
   if (came == Channel::Answer::kCame && reply.header.contains("ok")) return std::move(reply.header);

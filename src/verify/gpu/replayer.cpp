@@ -25,7 +25,7 @@ void seed_device(at::Device device, uint64_t seed) {
 
 void Replayer::serve() {
   for (;;) {
-    Message question;
+    ChannelMessage question;
     if (judge_.receive(&question, -1) != Channel::Answer::kCame) return;
     Json reply;
     bool lost = false;

@@ -24,17 +24,17 @@ constexpr const char* kPtx = R"(
 .visible .entry tritonrl_count_damage(.param .u64 p_at, .param .u64 p_words, .param .u32 p_pattern, .param .u64 p_counter)
 {
   .reg .pred %p;
-  .reg .u32 %tid, %ntid, %pattern, %word, %one;
+  .reg .u32 %t, %n, %pattern, %word, %one;
   .reg .u64 %at, %words, %counter, %i, %step, %address;
   ld.param.u64 %at, [p_at];
   ld.param.u64 %words, [p_words];
   ld.param.u32 %pattern, [p_pattern];
   ld.param.u64 %counter, [p_counter];
-  mov.u32 %tid, %tid.x;
-  mov.u32 %ntid, %ntid.x;
+  mov.u32 %t, %tid.x;
+  mov.u32 %n, %ntid.x;
   mov.u32 %one, 1;
-  cvt.u64.u32 %i, %tid;
-  cvt.u64.u32 %step, %ntid;
+  cvt.u64.u32 %i, %t;
+  cvt.u64.u32 %step, %n;
 LOOP:
   setp.ge.u64 %p, %i, %words;
   @%p bra DONE;

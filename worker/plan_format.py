@@ -112,7 +112,7 @@ class _Writer:
     def _item(self):
         self._items += 1
         if self._items > MAX_ITEMS:
-            _refuse("so many steps and arguments")
+            _refuse("so many values, steps and arguments")
 
     # --- Arguments.
 
@@ -246,6 +246,7 @@ class _Writer:
     # --- Cases.
 
     def value(self, value):
+        self._item()
         rank = len(value["shape"])
         if rank > MAX_RANK:
             _refuse(f"a tensor of {rank} dimensions")
@@ -263,6 +264,7 @@ class _Writer:
             _refuse("so large a tensor")
 
     def input(self, entry):
+        self._item()
         if isinstance(entry, int):
             self.u8(0)
             self.u32(entry)
@@ -271,6 +273,7 @@ class _Writer:
             self.json(None if entry is None else entry["value"])
 
     def parameter(self, entry, known):
+        self._item()
         name, value, *is_buffer = entry
         own = known.get(name, {})
         self.text(name)

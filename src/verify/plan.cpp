@@ -387,6 +387,7 @@ class PlanFileReader {
   }
 
   PlanValue value(int64_t values) {
+    item();
     PlanValue out;
     out.dtype = dtype();
     out.storage = in_.small("a storage", 0, values - 1);
@@ -406,6 +407,7 @@ class PlanFileReader {
   }
 
   PlanInput input() {
+    item();
     PlanInput out;
     if (in_.below(2, "input") == 0) {
       out.value = value_id();
@@ -416,6 +418,7 @@ class PlanFileReader {
   }
 
   PlanParameter parameter() {
+    item();
     PlanParameter out;
     out.name = name("a parameter's name");
     out.value = value_id();

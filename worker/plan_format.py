@@ -16,6 +16,7 @@ SECONDS = ("import", "init", "forward", "compile", "total")
 NEST = ("id", "value", "list", "tuple", "dict")
 GLOBALS = ("jit", "constexpr", "value", "module", "member", "opaque")
 DECORATORS = ("jit", "constexpr_function")
+PADDINGS = ("zero", "nan")
 (NONE, TENSOR, INT, FLOAT, BOOL, TEXT, LIST, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, TRITON_DTYPE, FUNCTION, DESCRIPTOR,
  UNSIGNED) = range(15)
 
@@ -177,7 +178,8 @@ class _Writer:
         for key in ("shape", "strides", "block_shape"):
             self.list(body[key], lambda n: (self._item(), self.u64(n, "a descriptor's size")), "dimensions", MAX_RANK)
         self._item()
-        self.u8(int(body.get("padding", 0)))
+        padding = body.get("padding", 0)
+        self.u8(PADDINGS.index(padding) if isinstance(padding, str) else int(padding))
 
     def named(self, pairs, functions):
         def write(pair):
@@ -411,7 +413,7 @@ class _Reader:
             return {"s": f"jit:{self.u32()}"}
         if kind == DESCRIPTOR:
             return {"desc": {"t": self.u32(), "shape": self.list(self.u64), "strides": self.list(self.u64),
-                             "block_shape": self.list(self.u64), "padding": self.u8()}}
+                             "block_shape": self.list(self.u64), "padding": PADDINGS[self.u8()]}}
         raise ValueError("an unknown kind of argument")
 
     def pair(self):

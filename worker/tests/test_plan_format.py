@@ -18,7 +18,7 @@ CHOICE = {"grid": [2, 1, 1], "num_warps": 4, "num_stages": 3, "cubin": 0,
 def sample():
     """A recording with every optional member set, in the form that unpack() gives."""
     choices = [CHOICE, {**CHOICE, "grid": [4, 1, 1], "num_warps": 8}]
-    descriptor = {"t": 1, "shape": [4], "strides": [1], "block_shape": [2], "padding": 1}
+    descriptor = {"t": 1, "shape": [4], "strides": [1], "block_shape": [2], "padding": "nan"}
     args = [{"n": None}, {"t": 0}, {"i": -(1 << 63)}, {"i": (1 << 64) - 1}, {"f": 0.1}, {"f": "-inf"}, {"b": True},
             {"s": "jit:0"}, {"l": [{"i": 1}, {"l": []}]}, {"dtype": "bfloat16"}, {"device": "cpu"},
             {"layout": "strided"}, {"memory_format": "channels_last"}, {"desc": descriptor}]

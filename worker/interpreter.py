@@ -3,7 +3,10 @@
 #
 # As shipped it re-patches triton.language on every call of a helper (tl.sum, tl.max, ... are helpers): most of its
 # time. Here the language is patched once per process. Every access is checked against the tensors that exist; one that
-# leaves them raises MemoryFault instead of reading whatever lies there.
+# leaves them raises MemoryFault instead of reading whatever lies there. Where Python means another thing than the
+# compiler (and, or, not, minimum of NaN, casts of large numbers), the compiler is followed: a kernel must not be able to
+# tell who runs it.
+import ast
 import bisect
 import inspect
 
@@ -159,6 +162,92 @@ def _call_helper(self, *args, **kwargs):
     return self.rewrite()(*args, **kwargs)
 
 
+class _Logic(ast.NodeTransformer):
+    """`a and b` of tensors is elementwise, and so are `or` and `not`; of plain values they are Python's."""
+
+    def visit_BoolOp(self, node):
+        self.generic_visit(node)
+        name = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return self._call("combine", ast.Constant(name), *[ast.Lambda(nothing, value) for value in node.values])
+
+    def visit_UnaryOp(self, node):
+        self.generic_visit(node)
+        return self._call("negate", node.operand) if isinstance(node.op, ast.Not) else node
+
+    def _condition(self, node):
+        self.generic_visit(node)
+        node.test = self._call("condition", node.test)
+        return node
+    visit_If = visit_While = visit_IfExp = _condition
+
+    def visit_Assert(self, node):
+        self.generic_visit(node)
+        node.test = self._call("every", node.test)
+        return node
+
+    @staticmethod
+    def _call(name, *arguments):
+        semantic = ast.Name("interpreter_semantic", ast.Load())
+        return ast.Call(ast.Attribute(semantic, name, ast.Load()), list(arguments), [])
+
+
+def _combine(method, *thunks):
+    tensors, value = [], None
+    for thunk in thunks:
+        value = thunk()
+        if isinstance(value, tl.tensor):
+            tensors.append(value)
+        elif bool(_constant(value)) == (method == "logical_or"):
+            return value
+    if not tensors:
+        return value
+    out = tensors.pop()
+    while tensors:
+        out = getattr(tensors.pop(), method)(out)
+    return out
+
+
+def _negate(value):
+    return shipped.interpreter_semantic.not_(value) if isinstance(value, tl.tensor) else not _constant(value)
+
+
+def _condition(value):
+    if isinstance(value, tl.tensor) and value.type.is_block():
+        raise BeyondInterpreter("a block of values is used as one condition")
+    return bool(_constant(value))
+
+
+def _every(value):
+    return bool(value.handle.data.all()) if isinstance(value, tl.tensor) else bool(_constant(value))
+
+
+def _follow_the_compiler():
+    plain = shipped.FunctionRewriter._transform_ast
+
+    def transform(self, source):
+        return ast.fix_missing_locations(_Logic().visit(plain(self, source)))
+    shipped.FunctionRewriter._transform_ast = transform
+    for function in (_combine, _negate, _condition, _every):
+        setattr(shipped.interpreter_semantic, function.__name__[1:], function)
+
+    InterpreterBuilder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
+    InterpreterBuilder.create_maxnumf = lambda self, a, b: self.binary_op(a, b, np.fmax)
+
+    def float_to_int(self, source, kind):
+        dtype = _numpy_dtype(kind)
+        if source.dtype.scalar == tl.bfloat16 or np.dtype(dtype).itemsize < 4:
+            return self.cast_impl(source, kind)
+        limits, data = np.iinfo(dtype), source.data
+        low, high = data <= limits.min, data >= float(limits.max)
+        out = np.where(low | high | np.isnan(data), 0, data).astype(dtype)
+        out = np.where(low, limits.min, np.where(high, limits.max, out)).astype(dtype)
+        if np.dtype(dtype).itemsize == 8:
+            out = np.where(np.isnan(data), limits.min if limits.min else 1 << 63, out).astype(dtype)
+        return TensorHandle(out, kind.scalar)
+    InterpreterBuilder.create_fp_to_si = InterpreterBuilder.create_fp_to_ui = float_to_int
+
+
 class _Language:
     """A module dictionary like a kernel's, for patching the language once."""
     __globals__ = {"tl": tl, "core": tl.core}
@@ -188,6 +277,7 @@ def install():
         return TensorHandle(_NUMPY["erf"](arg.data), arg.dtype.scalar)
     InterpreterBuilder.create_erf = erf
     _wrap_libdevice()
+    _follow_the_compiler()
     for module in (tl.standard, tl.random):
         for member in list(vars(module).values()):
             if isinstance(member, InterpretedFunction):

@@ -17,7 +17,9 @@ import triton.language as tl
 from triton.runtime.jit import ConstexprFunction, JITFunction
 
 from failure import Failure
+from kernel_rules import builtins_for, check_kernel, check_member, is_plain_text
 from tape import encode
+from wire import DTYPES
 
 MODULES = frozenset((
     "triton", "triton.language", "triton.language.core", "triton.language.math", "triton.language.standard",
@@ -50,11 +52,16 @@ def encode_constant(value, kernels):
 def decode_constant(arg, functions=()):
     (kind, body), = arg.items()
     if kind == "dtype":
-        return getattr(tl, body[3:]) if body.startswith("tl.") else getattr(torch, body)
+        value = getattr(tl, body[3:], None) if body.startswith("tl.") else DTYPES[body]
+        if not isinstance(value, (tl.dtype, torch.dtype)):
+            raise ValueError(f"{body} is no dtype")
+        return value
     if kind == "l":
         return tuple(decode_constant(item, functions) for item in body)
     if kind == "s" and body.startswith("jit:"):
         return functions[int(body[4:])]
+    if kind == "s" and not is_plain_text(body):
+        raise Failure("unsupported", "compile", "a kernel may not use a format string")
     return float(body) if kind == "f" else body
 
 
@@ -95,6 +102,7 @@ class KernelTable:
         for name in free_names(source):
             if name in scope:  # Else a builtin, or unknown: the compiler says so.
                 entry["globals"].append(self._global(name, scope[name]))
+        check_kernel(entry)
         text = json.dumps({**entry, "line": 0})
         if text not in self._by_text:
             self._by_text[text] = len(self.entries)
@@ -133,6 +141,7 @@ class Rebuilder:
         return self._functions[index]
 
     def _build(self, index, entry):
+        check_kernel(entry)
         name = f"tritonrl_kernel_{index}"
         path = os.path.join(self._folder, name + ".py")
         with open(path, "w", encoding="utf-8") as file:
@@ -141,6 +150,7 @@ class Rebuilder:
         module.__file__ = path
         sys.modules[name] = module
         scope = module.__dict__
+        scope["__builtins__"] = builtins_for(entry.get("decorator") == "constexpr_function")
         scope.setdefault("tl", tl)
         scope.setdefault("triton", triton)
         for item in entry["globals"]:
@@ -148,6 +158,9 @@ class Rebuilder:
             if value is not None:
                 scope[item["name"]] = value
         exec(compile(entry["source"], path, "exec"), scope)
+        seen = "".join(inspect.getsourcelines(scope[entry["name"]])[0])  # What Triton is going to parse.
+        if seen.rstrip("\n") != entry["source"].rstrip("\n"):
+            raise Failure("rule_break", "compile", "the text of a kernel is not one function")
         return self._decorators[entry.get("decorator", "jit")](scope[entry["name"]])
 
     def _value(self, item):
@@ -155,6 +168,8 @@ class Rebuilder:
         if kind in ("module", "member"):
             if item["path"] not in MODULES:
                 return None
+            if kind == "member":
+                check_member(item["path"], item["member"])
             module = importlib.import_module(item["path"])
             return module if kind == "module" else getattr(module, item["member"])
         if kind == "jit":

@@ -283,6 +283,52 @@ class Interpreting(WithZygotes):
         self.assertEqual(result["guards_broken"], [storage])
 
 
+    def of_text(self, text, **changes):
+        """Outcome of interpreting TASK's Plan with another text in place of the recorded kernel's."""
+        candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
+        answer, area = self.pair.oracle(TASK)
+        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        recording["kernels"][0].update(changes, source=text)
+        _, result, result_area = self.pair.interpret(recording, own, answer, area)
+        if not result["ok"]:
+            return result["failure"]["kind"]
+        good = torch.equal(tensors(result["outputs"], result_area), tensors(answer["outputs"], area))
+        return "pass" if good else "wrong_output"
+
+    HEAD_OF = "def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
+    BODY = """    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+"""
+    STORE = "    tl.store(y_ptr + offsets, {}, mask=mask)\n"
+
+    def test_rules_hold_for_texts_that_were_never_recorded(self):
+        self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + self.STORE.format("x * 2.0")), "pass")
+        for body in ("    __import__('torch')\n", "    x_ptr.handle\n", "    tl.core\n",
+                     "    '''\ndef kernel(x_ptr, y_ptr, n, BLOCK):\n    evil()\n#'''\n"):
+            with self.subTest(body):
+                text = self.HEAD_OF + body + self.BODY + self.STORE.format("x * 2.0")
+                self.assertEqual(self.of_text(text), "rule_break")
+        text = self.HEAD_OF + self.BODY + self.STORE.format("x * 2.0")
+        for entry in ({"name": "knobs", "kind": "member", "path": "triton.language.core", "member": "knobs"},
+                      {"name": "__builtins__", "kind": "value", "value": {"l": []}}):
+            with self.subTest(entry["name"]):
+                self.assertEqual(self.of_text(text.replace("BLOCK +", "BLOCK + knobs +") if "path" in entry else text,
+                                              globals=[{"name": "tl", "kind": "module", "path": "triton.language"},
+                                                       entry]), "rule_break")
+
+    def test_what_a_compiler_would_do(self):
+        for value in ("tl.where(((offsets < 0) and (offsets >= 0)), 0.0, x * 2.0)",
+                      "tl.where(((offsets >= 0) or (offsets < 0)), x * 2.0, 0.0)",
+                      "tl.where(not (offsets >= 0), 0.0, x * 2.0)",
+                      "x * 2.0 + (float('nan') + tl.zeros_like(x)).to(tl.int32)",
+                      "x * 2.0 + ((1e30 + tl.zeros_like(x)).to(tl.int32) - 2147483647)",
+                      "x * tl.maximum(tl.zeros_like(x) + float('nan'), 2.0)",
+                      "x * (2.0 if (n > 0 and BLOCK == 128 and True) else 1.0)"):
+            with self.subTest(value):
+                self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + self.STORE.format(value)), "pass")
+
+
 class Hostile(WithZygotes):
     def setUp(self):
         self.answer, _ = self.pair.oracle(TASK)

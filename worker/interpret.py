@@ -44,8 +44,8 @@ class Poison:
 
 
 class Walker:
-    def __init__(self, plan, kernels, poison):
-        self._plan, self._kernels, self._poison = plan, kernels, poison
+    def __init__(self, plan, kernels, poison, backwards):
+        self._plan, self._kernels, self._poison, self._backwards = plan, kernels, poison, backwards
         self._values = {value["id"]: value for value in plan["values"]}
         self._tensors = {}
         self._guards = {}      # storage number -> (buffer, start of the zone, start of the data, bytes, zone, rim).
@@ -159,7 +159,7 @@ class Walker:
         arguments = {name: self._launch_argument(arg) for name, arg in step["args"]}
         grid = tuple(step["grid"])
         self.programs += int(np.prod(grid))
-        interpreter.launch(kernel, grid, arguments)
+        interpreter.launch(kernel, grid, arguments, self._backwards)
         self._check_guards()
 
     def _launch_argument(self, arg):
@@ -203,6 +203,8 @@ def _failure(error, rebuilder_folder):
         return Failure("out_of_memory", "launch", text)
     if isinstance(cause, interpreter.MemoryFault):
         return Failure("runtime_error", "launch", text)
+    if isinstance(cause, interpreter.Race):
+        return Failure("wrong_output", "launch", text)
     if isinstance(cause, AssertionError):
         return Failure("runtime_error", "launch", text)
     if isinstance(cause, NameError) or isinstance(cause, AttributeError) and "module 'triton" in str(cause):
@@ -232,7 +234,7 @@ def run(job, payload, blob, work):
     os.makedirs(folder, exist_ok=True)
     rebuilder = Rebuilder(args["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
-    walker = Walker(plan, rebuilder, poison)
+    walker = Walker(plan, rebuilder, poison, backwards=args["poison"] % 2 == 1)
     references = dict(args["parameters"])
     for name, value_id in plan["parameters"]:
         walker.bind(value_id, read_tensor(references[name], payload))

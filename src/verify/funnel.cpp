@@ -266,8 +266,10 @@ class CandidateRun {
   // Runs one plan on one of the oracle's inputs and compares. `with_launches` false is the kill switch.
   Ending interpret(const CaseRequest& request, const OracleAnswer& oracle, double until, bool with_launches) {
     const RecordedCase& recorded = recording_.cases.at(request.spec.name);
-    InterpretRequest wanted = interpret_arguments(recording_, recorded, oracle, poison_.next_u64() >> 11,
-                                                  f_.config_.max_programs, with_launches);
+    // Programs run in order, backwards, in order, ...: what depends on the order shows up.
+    uint64_t poison = poison_.next_u64() >> 12 << 1 | (with_launches ? runs_++ & 1 : 0);
+    InterpretRequest wanted =
+        interpret_arguments(recording_, recorded, oracle, poison, f_.config_.max_programs, with_launches);
     Job job{"interpret", std::move(wanted.args), std::move(wanted.payload)};
     job.deadline_s = until - now_s();
     if (job.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
@@ -341,6 +343,7 @@ class CandidateRun {
   Recording recording_;
   std::vector<std::string> delegated_;
   int64_t launches_ = 0;
+  uint64_t runs_ = 0;
   bool interpreted_ = false;
   bool worker_lost_ = false;
 };

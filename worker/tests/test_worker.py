@@ -283,13 +283,13 @@ class Interpreting(WithZygotes):
         self.assertEqual(result["guards_broken"], [storage])
 
 
-    def of_text(self, text, **changes):
+    def of_text(self, text, poison=7, **changes):
         """Outcome of interpreting TASK's Plan with another text in place of the recorded kernel's."""
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
         answer, area = self.pair.oracle(TASK)
         _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
         recording["kernels"][0].update(changes, source=text)
-        _, result, result_area = self.pair.interpret(recording, own, answer, area)
+        _, result, result_area = self.pair.interpret(recording, own, answer, area, poison=poison)
         if not result["ok"]:
             return result["failure"]["kind"]
         good = torch.equal(tensors(result["outputs"], result_area), tensors(answer["outputs"], area))
@@ -316,6 +316,23 @@ class Interpreting(WithZygotes):
                 self.assertEqual(self.of_text(text.replace("BLOCK +", "BLOCK + knobs +") if "path" in entry else text,
                                               globals=[{"name": "tl", "kind": "module", "path": "triton.language"},
                                                        entry]), "rule_break")
+
+    def test_programs_that_race_are_wrong(self):
+        store = self.STORE.format("x * 2.0")
+        reads_the_next = "    tl.device_print('', tl.load(y_ptr + offsets + BLOCK, mask=mask))\n" + store
+        for body, poison, expected in (
+                (reads_the_next, 6, "pass"),  # In order the next program has not been there yet.
+                (reads_the_next, 7, "wrong_output"),
+                (store + "    tl.store(y_ptr + 199, 1.0 * tl.program_id(0))\n", 6, "wrong_output"),
+                (store + "    tl.store(y_ptr + 200, 1.0)\n", 6, "pass"),  # Beyond the data, and all agree.
+                (store + "    tl.store(y_ptr + 200 + offsets * 0, x)\n", 6, "wrong_output"),
+                (store + "    tl.atomic_add(y_ptr + 201, 1.0)\n", 6, "pass"),
+                (store + "    tl.atomic_add(y_ptr + 201, 1.0, sem='relaxed')\n    tl.load(y_ptr + 201)\n", 6, "wrong_output"),
+                (store + "    tl.atomic_add(y_ptr + 0, 0.0)\n", 6, "wrong_output"),
+                (store + "    p = (y_ptr + 201).to(tl.pointer_type(tl.int8))\n"
+                         "    tl.store(p + 3, 1, mask=tl.program_id(0) == 0)\n    tl.load(y_ptr + 201)\n", 6, "wrong_output")):
+            with self.subTest(body, poison=poison):
+                self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + body, poison), expected)
 
     def test_what_a_compiler_would_do(self):
         for value in ("tl.where(((offsets < 0) and (offsets >= 0)), 0.0, x * 2.0)",

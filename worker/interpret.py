@@ -4,10 +4,10 @@
 # Every storage lives between two guard zones, and all memory starts as poison (NaN, or a seeded pattern for integers):
 # what a kernel forgets to write or reads out of bounds shows up in the outputs; what it writes out of bounds shows up
 # in the guards.
+import math
 import os
 import random
 
-import numpy as np
 import torch
 import triton
 
@@ -158,7 +158,7 @@ class Walker:
         kernel = self._kernels[step["launch"]]
         arguments = {name: self._launch_argument(arg) for name, arg in step["args"]}
         grid = tuple(step["grid"])
-        self.programs += int(np.prod(grid))
+        self.programs += math.prod(grid)
         interpreter.launch(kernel, grid, arguments, self._backwards)
         self._check_guards()
 
@@ -226,7 +226,7 @@ def _kernel_line(error):
 def run(job, payload, blob, work):
     args = job["args"]
     plan = args["plan"]
-    planned = sum(int(np.prod(step["grid"])) for step in plan["tape"] if "launch" in step)
+    planned = sum(math.prod(step["grid"]) for step in plan["tape"] if "launch" in step)
     if planned > args["max_programs"]:
         raise Failure("unsupported", "launch", f"{planned} program instances are too many for the interpreter "
                                                f"(limit {args['max_programs']}): this needs a GPU")

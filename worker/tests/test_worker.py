@@ -273,6 +273,14 @@ class Interpreting(WithZygotes):
         self.assertEqual(result["failure"]["kind"], "unsupported")
         self.assertIn("GPU", result["failure"]["message"])
 
+    def test_a_grid_too_large_for_64_bits_is_too_many_programs(self):
+        candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
+        answer, area = self.pair.oracle(TASK)
+        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        next(s for s in recording["cases"][0]["plan"]["tape"] if "launch" in s)["grid"] = [1 << 31, 1 << 31, 4]
+        _, result, _ = self.pair.interpret(recording, own, answer, area)
+        self.assertEqual(result["failure"]["kind"], "unsupported")
+
     def test_broken_guards_are_named(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 205, BLOCK=128); return y")
         answer, area = self.pair.oracle(TASK)

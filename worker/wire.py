@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Bytes on the wire: frames between verifier and zygote, blobs from a child (PROTOCOL.md describes both).
+# Bytes on the wire: tensors, and the blobs that children answer with (PROTOCOL.md).
 import hashlib
 import json
 import struct
 
 import torch
-
-FRAME = struct.Struct("<IQ")
-MAX_HEADER = 1 << 20
-MAX_PAYLOAD = 1 << 30
 
 DTYPES = {name: getattr(torch, name) for name in (
     "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool")}
@@ -20,11 +16,6 @@ def dtype_name(dtype):
     if dtype not in DTYPE_NAMES:
         raise LookupError(f"tensors of dtype {str(dtype).removeprefix('torch.')} are not supported")
     return DTYPE_NAMES[dtype]
-
-
-def pack_frame(header, payload=b""):
-    text = json.dumps(header).encode()
-    return FRAME.pack(len(text), len(payload)) + text + payload
 
 
 def tensor_bytes(tensor):

@@ -8,7 +8,7 @@
 //     new PID, mount, network, IPC, UTS and user namespaces; a root folder in memory that shows /usr, the Python
 //     environment and worker/ (read-only), five device nodes (no GPU), its own /proc and /tmp; no home folders; another
 //     identity; no capabilities; a clean environment
-//       zygote (Python, torch and triton imported; never runs candidate code)
+//       zygote (Python: a broker that holds all jobs' bytes, a fork server that holds none; never runs candidate code)
 //         monitor, one per job -- tritonrl_sandbox_monitor                    layer 2
 //           namespaces again, so that jobs see neither the zygote nor each other; enforces the deadline: killing
 //           the first process of the PID namespace kills all of them

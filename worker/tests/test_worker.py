@@ -427,6 +427,7 @@ for fd in range(3, 64):
 
         with open(f"/proc/{self.pair.recorder.process.pid}/cmdline", "rb") as file:
             command_line = file.read()  # Forks keep it.
+        before = alive()  # Broker and fork server.
         done, _ = self.send("""
 import os, time
 for _ in range(5):
@@ -439,9 +440,9 @@ os._exit(5)
         self.assertEqual((done["status"], done["code"]), ("exited", 5))
         self.assertLess(done["waited"], 5)
         deadline = time.monotonic() + 5
-        while alive() > 1 and time.monotonic() < deadline:
+        while alive() > before and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.assertEqual(alive(), 1)
+        self.assertEqual(alive(), before)
 
     @unittest.skipUnless(os.environ.get("TRITONRL_SANDBOX_LIBRARY"), "needs the sandbox")
     def test_fork_bomb(self):
@@ -449,6 +450,41 @@ os._exit(5)
                             deadline_s=1.0)
         self.assertEqual(done["status"], "deadline")
         self.assertLess(done["waited"], 8)
+
+    SPY = """
+table = bytes((c + 1) % 256 for c in range(256))
+needle = bytes(reversed({needle!r}))  # Translated: as it is, it shall not be in this process.
+found = 0
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+    for line in maps.read().splitlines():
+        span, mode = line.split()[:2]
+        at, end = (int(part, 16) for part in span.split("-"))
+        while mode.startswith("rw") and at < end:
+            memory.seek(at)
+            try:
+                data = memory.read(min(end - at, 1 << 22))
+            except OSError:
+                break
+            found += data.translate(table).count(needle)
+            at += max(1, len(data))
+raise RuntimeError(f"found {{found}}")
+"""
+
+    def test_a_child_holds_nothing_of_other_jobs(self):
+        marker = b"the-secret-of-another-job"
+        translated = bytes(c + 1 for c in marker)
+        zygote = self.pair.recorder
+        busy = self.WRITE.format(times=f"1 + {marker!r} * 100", rest="import time; time.sleep(3)")
+        for _ in range(3):
+            zygote.submit("record", self.pair.record_args(TASK, busy, self.answer))
+        time.sleep(0.7)
+        source = self.SPY.format(needle=translated[::-1])
+        spy = zygote.submit("record", self.pair.record_args(TASK, source, self.answer))
+        answers = {}
+        while len(answers) < 4:
+            done, payload = zygote.receive()
+            answers[done["id"]] = payload
+        self.assertIn("found 0", parse_blob(answers[spy])[0]["failure"]["message"])
 
     def test_jobs_overlap_and_can_be_killed(self):
         zygote = self.pair.recorder

@@ -91,6 +91,10 @@ std::string clean_message(const std::string& text) {
 void VerifyConfig::validate() const {
   if (seeds_per_case < 2)
     throw usage_error("verify.seeds_per_case must be at least 2", "", "one input can be met by luck");
+  if (seed != 0 && seed < int64_t{1} << 32) {
+    throw usage_error("verify.seed must be 0 or at least 2^32", "",
+                      "a candidate could guess a small seed, and with it the secret inputs; draw one at random");
+  }
   if (workers < 0) throw usage_error("verify.workers must not be negative");
   if (compile_deadline_s <= 0 || tiny_deadline_s <= 0 || full_deadline_s <= 0 || oracle_deadline_s <= 0) {
     throw usage_error("deadlines of verify must be positive");

@@ -10,6 +10,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/rng.h"
 #include "verify/fake_worker.h"
 #include "verify/verifier.h"
 
@@ -432,11 +434,34 @@ TEST(Funnel, SeedsAreSecretAndReproducible) {
     return out;
   };
   std::set<int64_t> weights;
-  EXPECT_EQ(seeds(5, &weights), seeds(5, &weights));
+  constexpr int64_t five = 5'000'000'000, six = 6'000'000'000;
+  EXPECT_EQ(seeds(five, &weights), seeds(five, &weights));
   EXPECT_EQ(weights.size(), 1u);
-  EXPECT_EQ(seeds(5, nullptr).size(), 3u);
-  EXPECT_NE(seeds(5, nullptr), seeds(6, nullptr));
+  EXPECT_EQ(seeds(five, nullptr).size(), 3u);
+  EXPECT_NE(seeds(five, nullptr), seeds(six, nullptr));
   EXPECT_NE(seeds(0, nullptr), seeds(0, nullptr));
+}
+
+// What a child is told must not lead to the inputs in fewer steps than guessing the configured seed takes.
+TEST(Funnel, WeightSeedsDoNotGiveTheInputsAway) {
+  VerifyConfig config;
+  for (int64_t small : {int64_t{-1}, int64_t{1}, int64_t{42}, (int64_t{1} << 32) - 1}) {
+    config.seed = small;
+    EXPECT_THROW(config.validate(), Error) << small;
+  }
+  config.seed = int64_t{1} << 32;
+  EXPECT_NO_THROW(config.validate());
+  std::set<int64_t> told;
+  auto remembering = [&](const Job& job, const std::string& nonce) {
+    if (job.kind == "record") told.insert(job.args["weight_seed"].get<int64_t>());
+    return honest(job, nonce);
+  };
+  double start = now_s();
+  run(remembering, candidate(), config);
+  EXPECT_GT(now_s() - start, 0.005);  // Each guess costs as much.
+  // Not the stream of the configured number itself.
+  auto plain = Rng(uint64_t{1} << 32).at("weights").at(candidate().task.source).next_u64() >> 1 & 0x7fffffff;
+  EXPECT_FALSE(told.count(static_cast<int64_t>(plain)));
 }
 
 TEST(Funnel, SkippedStages) {

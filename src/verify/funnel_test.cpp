@@ -502,11 +502,38 @@ TEST(Verifier, KeepsOrderReportsProgressAndVerifiesEqualCandidatesOnce) {
   EXPECT_EQ(jobs->count("oracle"), 3);  // One task: its answers are shared.
 }
 
+TEST(Verifier, AnExceptionIsOneCandidatesFault) {
+  VerifyConfig config;
+  config.workers = 1;
+  for (const char* kind : {"oracle", "record", "interpret"}) {
+    std::atomic<int> calls{0};
+    auto verifier = Verifier::over(
+        std::make_unique<FakePool>(lying(kind,
+                                         [&](const Job& job, const std::string& nonce) {
+                                           if (calls++ == 0) throw std::runtime_error("out of luck");
+                                           return honest(job, nonce);
+                                         })),
+        config);
+    std::vector<Candidate> batch = {candidate("a", "x = 1\n"), candidate("b", "x = 2\n")};
+    auto verdicts = verifier->verify(batch);
+    EXPECT_EQ(verdicts[0].outcome, Outcome::kHarnessFault) << kind;
+    EXPECT_NE(verdicts[0].reason().find("out of luck"), std::string::npos) << verdicts[0].reason();
+    EXPECT_EQ(verdicts[1].outcome, Outcome::kPass) << kind << ": " << verdicts[1].reason();
+  }
+}
+
 TEST(Verifier, LintRejectsTasksThatCannotFail) {
   auto lint = [](const FakePool::Answer& answer) {
     return Verifier::over(std::make_unique<FakePool>(answer), {})->lint(candidate().task);
   };
-  EXPECT_EQ(lint(honest), "");
+  EXPECT_NE(lint(honest).find("a constant would pass"), std::string::npos);
+  std::atomic<int> calls{0};
+  EXPECT_EQ(lint([&](const Job& job, const std::string& nonce) {
+              JobAnswer answer = honest(job, nonce);
+              answer.result[answer.result.size() - 48] ^= static_cast<char>(calls++ % 2);  // Last bit of an output.
+              return answer;
+            }),
+            "");
   EXPECT_NE(lint(lying("oracle",
                        [](const Job&, const std::string& nonce) {
                          JobAnswer answer = oracle_answer(nonce);

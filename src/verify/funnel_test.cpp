@@ -285,6 +285,29 @@ TEST(Funnel, BrokenReferenceIsOurFaultAndNamesTheTask) {
   EXPECT_EQ(r.record, 0);
 }
 
+TEST(Funnel, InterruptedReferenceIsAskedOnceMoreAndNotKept) {
+  for (Status status : {Status::kDeadline, Status::kSignaled}) {
+    auto interrupted = [&](const Job&, const std::string&) {
+      JobAnswer answer;
+      answer.status = status;
+      answer.code = 9;
+      return answer;
+    };
+    std::atomic<int> calls{0};
+    Trial once = run(lying("oracle", [&](const Job& job, const std::string& nonce) {
+      return calls++ == 0 ? interrupted(job, nonce) : honest(job, nonce);
+    }));
+    EXPECT_EQ(once.verdict.outcome, Outcome::kPass) << once.verdict.reason();
+    EXPECT_EQ(once.oracle, 4);
+    FakePool pool(lying("oracle", interrupted));
+    OracleCache cache(pool, 1, 1 << 20);
+    for (int64_t asked : {2, 4}) {
+      EXPECT_FALSE(cache.ask(candidate().task, {}, 1, 2)->failure.empty());
+      EXPECT_EQ(pool.count("oracle"), asked);
+    }
+  }
+}
+
 TEST(Funnel, WrongOutputs) {
   const float wrong[4] = {2, -4, 6, 8.5}, nan[4] = {2, NAN, 6, 8}, zeros[4] = {0, 0, 0, 0};
   auto giving = [](const float(&output)[4]) {

@@ -108,9 +108,16 @@ std::shared_ptr<const OracleAnswer> OracleCache::ask(const Task& task, const std
   Job job{"oracle", std::move(args), "", deadline_s_, memory_bytes_};
   job.max_result_bytes = int64_t{1} << 30;
   // The views point into the blob's heap buffer, which moves of the answer leave where it is.
-  auto answer = std::make_shared<OracleAnswer>(parse_oracle(pool_.run(ZygoteKind::kInterpret, job)));
-  if (answer->passing) {
-    answer = std::make_shared<OracleAnswer>(parse_oracle(pool_.run(ZygoteKind::kInterpret, std::move(job))));
+  std::shared_ptr<OracleAnswer> answer;
+  try {
+    for (int tries = 0; tries < 2 && (!answer || answer->passing); ++tries) {
+      answer = std::make_shared<OracleAnswer>(parse_oracle(pool_.run(ZygoteKind::kInterpret, job)));
+    }
+  } catch (...) {  // Whoever else waits for it has to know.
+    promise.set_exception(std::current_exception());
+    std::lock_guard lock(mutex_);
+    answers_.erase(key);
+    throw;
   }
   promise.set_value(answer);
   std::lock_guard lock(mutex_);

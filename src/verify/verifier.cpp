@@ -38,6 +38,17 @@ std::string identity(const Candidate& candidate) {
                                  content_hash(candidate.text)}));
 }
 
+// Something of ours threw. The candidate has no verdict, and the others are none of its business.
+Verdict fault(const Candidate& candidate, const std::string& what) {
+  Verdict verdict;
+  verdict.candidate_id = candidate.id;
+  verdict.task_id = candidate.task.id;
+  verdict.level = candidate.task.level;
+  verdict.outcome = Outcome::kHarnessFault;
+  verdict.stages = {{Stage::kExtract, Outcome::kHarnessFault, 0, clean_message(cat("verifying failed: ", what))}};
+  return verdict;
+}
+
 }  // namespace
 
 Verifier::Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams,
@@ -116,10 +127,19 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
   std::atomic<size_t> next{0};
   std::mutex mutex;  // Guards on_verdict and problem.
   std::exception_ptr problem;
+  auto verify_one = [&](const Candidate& candidate) {
+    try {
+      return funnel_->verify(candidate);
+    } catch (const Error& error) {
+      return fault(candidate, error.message());
+    } catch (const std::exception& error) {
+      return fault(candidate, error.what());
+    }
+  };
   auto work = [&] {
     for (size_t g = next++; g < groups.size(); g = next++) {
       try {
-        Verdict verdict = funnel_->verify(candidates[groups[g][0]]);
+        Verdict verdict = verify_one(candidates[groups[g][0]]);
         std::lock_guard lock(mutex);
         if (problem) return;
         for (size_t index : groups[g]) {

@@ -4,8 +4,8 @@
 # As shipped it re-patches triton.language on every call of a helper (tl.sum, tl.max, ... are helpers): most of its
 # time. Here the language is patched once per process. Every access is checked against the tensors that exist; one that
 # leaves them raises MemoryFault instead of reading whatever lies there. Where Python means another thing than the
-# compiler (and, or, not, minimum of NaN, casts of large numbers), the compiler is followed: a kernel must not be able to
-# tell who runs it.
+# compiler (and, or, not, minimum of NaN, casts of large numbers), the compiler is followed: a kernel must not be able
+# to tell who runs it.
 import ast
 import bisect
 import inspect

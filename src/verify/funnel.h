@@ -83,7 +83,8 @@ class Funnel {
   Verdict verify(const Candidate& candidate) const;
 
   // Can `task` be used at all? Runs its reference on all cases and checks that wrong answers are rejected and that
-  // the right one depends on the input's seed. "" when it can, else why not. Throws Error (environment) when the worker is lost.
+  // the right one depends on the input's seed. "" when it can, else why not. Throws Error (environment) when the
+  // worker is lost.
   std::string lint(const Task& task) const;
 
  private:

@@ -530,13 +530,13 @@ TEST(Verifier, AnExceptionIsOneCandidatesFault) {
   config.workers = 1;
   for (const char* kind : {"oracle", "record", "interpret"}) {
     std::atomic<int> calls{0};
-    auto verifier = Verifier::over(
-        std::make_unique<FakePool>(lying(kind,
-                                         [&](const Job& job, const std::string& nonce) {
-                                           if (calls++ == 0) throw std::runtime_error("out of luck");
-                                           return honest(job, nonce);
-                                         })),
-        config);
+    auto verifier = Verifier::over(std::make_unique<FakePool>(lying(kind,
+                                                                    [&](const Job& job, const std::string& nonce) {
+                                                                      if (calls++ == 0)
+                                                                        throw std::runtime_error("out of luck");
+                                                                      return honest(job, nonce);
+                                                                    })),
+                                   config);
     std::vector<Candidate> batch = {candidate("a", "x = 1\n"), candidate("b", "x = 2\n")};
     auto verdicts = verifier->verify(batch);
     EXPECT_EQ(verdicts[0].outcome, Outcome::kHarnessFault) << kind;

@@ -13,8 +13,9 @@
 //           namespaces again, so that jobs see neither the zygote nor each other; enforces the deadline: killing
 //           the first process of the PID namespace kills all of them
 //             job, PID 1 of its namespace -- tritonrl_sandbox_enter           layer 3
-//               a session of its own, private /tmp of limited size, read-only /proc, rlimits (memory, files, processes, processor time), no capabilities and
-//               no_new_privs, no descriptors but its result pipe, Landlock, a seccomp allow-list without sockets
+//               a session of its own, private /tmp of limited size, read-only /proc, rlimits (memory, files,
+//               processes, processor time), no capabilities and no_new_privs, no descriptors but its result pipe,
+//               Landlock, a seccomp allow-list without sockets
 //
 // Why so: user namespaces make all of it work for root and for plain users alike; a user namespace per job also makes
 // RLIMIT_NPROC count that job's processes alone. Memory is limited per process (RLIMIT_DATA and RLIMIT_AS, beyond what

@@ -214,7 +214,8 @@ constexpr const char* kAllowed[] = {
     "rt_sigqueueinfo", "sigaltstack", "kill", "tkill", "tgkill", "signalfd", "signalfd4",
     // Processes and threads (clone, prctl, prlimit64 apart).
     "fork", "vfork", "execve", "exit", "exit_group", "wait4", "waitid", "set_tid_address", "set_robust_list",
-    "get_robust_list", "rseq", "arch_prctl", "getpid", "getppid", "gettid", "getpgid", "getpgrp", "getsid", "sched_yield", "sched_getaffinity", "sched_setaffinity", "sched_getparam", "sched_getscheduler",
+    "get_robust_list", "rseq", "arch_prctl", "getpid", "getppid", "gettid", "getpgid", "getpgrp", "getsid",
+    "sched_yield", "sched_getaffinity", "sched_setaffinity", "sched_getparam", "sched_getscheduler",
     "sched_get_priority_max", "sched_get_priority_min", "getpriority", "setpriority", "getcpu", "pidfd_open",
     "pidfd_send_signal",
     // Asking.

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Children learn weight seeds, which come from the same secret as the inputs. A guess at a configured seed can be held
-// against one, but each guess costs this many dependent steps (about 40 ms of a core), and validate() leaves 2^32 of
+// against one, but each guess costs this many dependent steps (about 30 ms of a core), and validate() leaves 2^32 of
 // them at least. The seed goes into every step, so that no two of them end alike.
 constexpr uint64_t kStretch = 1 << 21;
 

@@ -37,7 +37,8 @@ class KernelRules(unittest.TestCase):
 
     def test_triton_passes(self):
         self.each("pass", [
-            "o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\nx = tl.load(x_ptr + o, mask=o < n, other=-float('inf'))",
+            "o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+            "x = tl.load(x_ptr + o, mask=o < n, other=-float('inf'))",
             "for i in tl.static_range(0, 4, 1):\n    x = i\nfor j in range(0, tl.cdiv(n, BLOCK)):\n    pass",
             "i = 0\nwhile i < n:\n    i += BLOCK\n    if i > 7:\n        i = n",
             "tl.device_print('x = %d', n)\ntl.static_assert(BLOCK % 2 == 0, 'an even block')\nprint('n: ', n)",

@@ -335,10 +335,12 @@ class Interpreting(WithZygotes):
                 (store + "    tl.store(y_ptr + 200, 1.0)\n", 6, "pass"),  # Beyond the data, and all agree.
                 (store + "    tl.store(y_ptr + 200 + offsets * 0, x)\n", 6, "wrong_output"),
                 (store + "    tl.atomic_add(y_ptr + 201, 1.0)\n", 6, "pass"),
-                (store + "    tl.atomic_add(y_ptr + 201, 1.0, sem='relaxed')\n    tl.load(y_ptr + 201)\n", 6, "wrong_output"),
+                (store + "    tl.atomic_add(y_ptr + 201, 1.0, sem='relaxed')\n"
+                         "    tl.load(y_ptr + 201)\n", 6, "wrong_output"),
                 (store + "    tl.atomic_add(y_ptr + 0, 0.0)\n", 6, "wrong_output"),
                 (store + "    p = (y_ptr + 201).to(tl.pointer_type(tl.int8))\n"
-                         "    tl.store(p + 3, 1, mask=tl.program_id(0) == 0)\n    tl.load(y_ptr + 201)\n", 6, "wrong_output")):
+                         "    tl.store(p + 3, 1, mask=tl.program_id(0) == 0)\n"
+                         "    tl.load(y_ptr + 201)\n", 6, "wrong_output")):
             with self.subTest(body, poison=poison):
                 self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + body, poison), expected)
 

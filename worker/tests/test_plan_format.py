@@ -11,7 +11,7 @@ from failure import Failure
 from plan_format import pack, unpack
 
 VALUE = {"shape": [4], "stride": [1], "offset": 0, "dtype": "float32"}
-CHOICE = {"grid": [2, 1, 1], "num_warps": 4, "num_stages": 3, "cubin": 0,
+CHOICE = {"grid": [2, 1, 1], "num_warps": 4, "num_stages": 3, "cubin": 0, "spec": 0,
           "args": [["x", {"t": 0}], ["BLOCK", {"i": 64}], ["T", {"dtype": "tl.fp16"}], ["f", {"s": "jit:0"}]]}
 
 
@@ -28,7 +28,7 @@ def sample():
             "tape": [{"launch": 1, "line": 7, **choices[0], "choices": choices},
                      {"op": "aten.everything.default", "args": args, "kwargs": {"alpha": {"f": 2.0}},
                       "out": {"tuple": [{"id": 1}, {"value": None}]}},
-                     {"launch": 1, "line": None, **CHOICE, "cubin": None}],
+                     {"launch": 1, "line": None, **CHOICE, "cubin": None, "choices": [{**CHOICE, "cubin": None}]}],
             "outputs": {"dict": [["a", {"id": 1}], ["b", {"list": [{"value": "text"}]}]]}}
     parameters = [{"name": "w", "shape": [4], "dtype": "float32", "matched": True},
                   {"name": "constant.0", "shape": [4], "dtype": "float32", "matched": False, "init_hash": "abc",
@@ -43,11 +43,12 @@ def sample():
     cubin = {"kernel": 1, "name": "g", "signature": "*fp32,tensordesc<fp16[64, 64]>,constexpr",
              "constants": {"BLOCK": {"i": 64}}, "num_warps": 4, "num_stages": 3, "num_ctas": 2,
              "cluster_dims": [2, 1, 1], "shared": 10, "global_scratch": 20, "profile_scratch": 30, "cooperative": True,
-             "dependent_launch": False, "tensor": b"\x7fELF..."}
+             "dependent_launch": False, "descriptors": [{"swizzle": 3}], "tensor": b"\x7fELF..."}
     seconds = {"import": 0.1, "init": 0.2, "forward": 0.3, "compile": 0.4, "total": 1.0}
     case = {"name": "full", "init_steps": 0, "input_steps": 0, "plan": plan, "parameters": parameters,
             "seconds": seconds, "notes": {"init_inputs": [1], "constants": {"N": 3}}}
-    return {"plan_version": 1, "kernels": kernels, "cubins": [cubin], "cases": [case]}
+    return {"plan_version": 1, "kernels": kernels, "cubins": [cubin],
+            "specs": [{"kernel": 1, "key": "k"}], "cases": [case]}
 
 
 def with_bytes(recording, area):
@@ -73,7 +74,7 @@ class Samples(unittest.TestCase):
 
     def test_what_may_be_left_out(self):
         short = sample()
-        for key in ("cluster_dims", "profile_scratch", "cooperative", "dependent_launch"):
+        for key in ("cluster_dims", "profile_scratch", "cooperative", "dependent_launch", "descriptors"):
             del short["cubins"][0][key]
         case = short["cases"][0]
         for key in ("init_steps", "input_steps", "notes", "seconds"):
@@ -81,11 +82,14 @@ class Samples(unittest.TestCase):
         case["plan"]["parameters"] = [["w", 1], ["constant.0", 2]]
         for step in case["plan"]["tape"]:
             step.pop("choices", None)
+            step.pop("spec", None)
+        del short["specs"]
         del short["kernels"][1]["decorator"]
         back = unpack(pack(short))
         self.assertEqual(back["cubins"][0]["cluster_dims"], [1, 1, 1])
         self.assertEqual((back["cases"][0]["init_steps"], back["cases"][0]["notes"]), (0, {}))
-        self.assertNotIn("choices", back["cases"][0]["plan"]["tape"][0])
+        choice, = back["cases"][0]["plan"]["tape"][0]["choices"]
+        self.assertIsNone(choice["spec"])
         self.assertEqual(back["kernels"][1]["decorator"], "jit")
 
     def test_nan(self):
@@ -108,7 +112,7 @@ class Samples(unittest.TestCase):
             lambda r: plan(r)["tape"][1].update(args=[{"l": [{"l": [{"l": [{"l": [{"l": []}]}]}]}]}]),
             lambda r: plan(r)["tape"][1].update(out={"list": [{"list": []}] * 1025}),
             lambda r: plan(r)["tape"][0].update(choices=[CHOICE] * 17),
-            lambda r: plan(r)["tape"][2].update(grid=[1, 1 << 16, 1]),
+            lambda r: plan(r)["tape"][2]["choices"][0].update(grid=[1, 1 << 16, 1]),
             lambda r: plan(r)["values"][0].update(shape=[1] * 17, stride=[1] * 17),
             lambda r: plan(r)["values"][0].update(shape=[1 << 30, 1 << 30], stride=[0, 0]),
             lambda r: plan(r)["values"][0].update(shape=[1 << 30, 1 << 30, 0], stride=[0, 0, 0]),
@@ -171,7 +175,7 @@ class RealRecordings(unittest.TestCase):
         outcome, detail = self.pair.judge(TASK, candidate)
         self.assertEqual(outcome, "pass", detail)
         args = dict(detail["cases"][0]["plan"]["tape"][-1]["args"])
-        self.assertEqual((args["T"], args["f"]), ({"dtype": "tl.fp32"}, {"s": "jit:1"}))
+        self.assertEqual((args["T"], args["f"]), ({"dtype": "tl.float32"}, {"s": "jit:1"}))
         self.assertEqual(detail["kernels"][1]["name"], "twice")
 
 

@@ -11,6 +11,7 @@ endif()
 option(TRITONRL_TESTS "Build the tests" ON)
 option(TRITONRL_BENCH "Build the benchmarks" OFF)
 option(TRITONRL_SANITIZE "Build with ASan and UBSan" OFF)
+option(TRITONRL_FUZZ "Build the fuzz targets and nothing else (needs clang)" OFF)
 
 find_program(CCACHE ccache)
 if(CCACHE)
@@ -19,7 +20,7 @@ if(CCACHE)
 endif()
 
 # -Wrestrict: g++ 12 warns falsely about std::string (GCC bug 105651).
-add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 if(TRITONRL_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)

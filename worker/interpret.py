@@ -4,10 +4,10 @@
 # Every storage lives between two guard zones, and all memory starts as poison (NaN, or a seeded pattern for integers):
 # what a kernel forgets to write or reads out of bounds shows up in the outputs; what it writes out of bounds shows up
 # in the guards.
+import math
 import os
 import random
 
-import numpy as np
 import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -46,8 +46,8 @@ class Poison:
 
 
 class Walker:
-    def __init__(self, plan, kernels, poison):
-        self._plan, self._kernels, self._poison = plan, kernels, poison
+    def __init__(self, plan, kernels, poison, backwards):
+        self._plan, self._kernels, self._poison, self._backwards = plan, kernels, poison, backwards
         self._values = {value["id"]: value for value in plan["values"]}
         self._tensors = {}
         self._guards = {}      # storage number -> (buffer, start of the zone, start of the data, bytes, zone, rim).
@@ -160,8 +160,8 @@ class Walker:
         kernel = self._kernels[step["launch"]]
         arguments = {name: self._launch_argument(arg) for name, arg in step["args"]}
         grid = tuple(step["grid"])
-        self.programs += int(np.prod(grid))
-        interpreter.launch(kernel, grid, arguments)
+        self.programs += math.prod(grid)
+        interpreter.launch(kernel, grid, arguments, self._backwards)
         self._check_guards()
 
     def _launch_argument(self, arg):
@@ -209,6 +209,8 @@ def _failure(error, rebuilder_folder):
         return Failure("out_of_memory", "launch", text)
     if isinstance(cause, interpreter.MemoryFault):
         return Failure("runtime_error", "launch", text)
+    if isinstance(cause, interpreter.Race):
+        return Failure("wrong_output", "launch", text)
     if isinstance(cause, AssertionError):
         return Failure("runtime_error", "launch", text)
     if isinstance(cause, NameError) or isinstance(cause, AttributeError) and "module 'triton" in str(cause):
@@ -233,7 +235,7 @@ def run(job, payload, blob, work):
     plan = next(case["plan"] for case in recording["cases"] if case["name"] == args["case"])
     if not args["launches"]:
         plan["tape"] = [step for step in plan["tape"] if "launch" not in step]
-    planned = sum(int(np.prod(step["grid"])) for step in plan["tape"] if "launch" in step)
+    planned = sum(math.prod(step["grid"]) for step in plan["tape"] if "launch" in step)
     if planned > args["max_programs"]:
         raise Failure("unsupported", "launch", f"{planned} program instances are too many for the interpreter "
                                                f"(limit {args['max_programs']}): this needs a GPU")
@@ -241,7 +243,7 @@ def run(job, payload, blob, work):
     os.makedirs(folder, exist_ok=True)
     rebuilder = Rebuilder(recording["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
-    walker = Walker(plan, rebuilder, poison)
+    walker = Walker(plan, rebuilder, poison, backwards=args["poison"] % 2 == 1)
     references = dict(args["parameters"])
     for name, value_id, *_ in plan["parameters"]:
         walker.bind(value_id, read_tensor(references[name], payload))

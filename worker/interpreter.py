@@ -3,7 +3,10 @@
 #
 # As shipped it re-patches triton.language on every call of a helper (tl.sum, tl.max, ... are helpers): most of its
 # time. Here the language is patched once per process. Every access is checked against the tensors that exist; one that
-# leaves them raises MemoryFault instead of reading whatever lies there.
+# leaves them raises MemoryFault instead of reading whatever lies there. Where Python means another thing than the
+# compiler (and, or, not, minimum of NaN, casts of large numbers), the compiler is followed: a kernel must not be able
+# to tell who runs it.
+import ast
 import bisect
 import inspect
 
@@ -16,6 +19,8 @@ from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter as shipped
 from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
 
+from races import Race, Races, Span
+
 
 class MemoryFault(Exception):
     """A program touched memory outside of every tensor."""
@@ -26,10 +31,11 @@ class BeyondInterpreter(Exception):
 
 
 class Memory:
-    """The address ranges a launch may touch."""
+    """The address ranges a launch may touch, and who has touched what in it."""
 
     def __init__(self):
         self._starts, self._ends = [], []
+        self.races = Races()
 
     def allow(self, start, end):
         at = bisect.bisect_left(self._starts, start)
@@ -37,37 +43,91 @@ class Memory:
         self._ends.insert(at, end)
 
     def check(self, pointers, mask, width, what):
-        addresses = pointers if mask is None else pointers[mask]
+        """A Span for each range that an access touches."""
+        addresses = pointers.ravel() if mask is None else pointers[mask]
         if addresses.size == 0:
-            return
+            return []
         low, high = int(addresses.min()), int(addresses.max())
         at = bisect.bisect_right(self._starts, low) - 1
         if at >= 0 and high + width <= self._ends[at]:
-            return
+            count = addresses.size
+            contiguous = high - low == (count - 1) * width and (
+                count == 1 or bool((addresses[1:] - addresses[:-1] == width).all()))
+            return [Span(self._starts[at], self._ends[at], addresses, None, contiguous)]
         starts, ends = np.array(self._starts, np.uint64), np.array(self._ends, np.uint64)
-        index = np.searchsorted(starts, addresses.ravel(), side="right").astype(np.int64) - 1
-        good = (index >= 0) & (addresses.ravel() + np.uint64(width) <= ends[np.maximum(index, 0)])
+        index = np.searchsorted(starts, addresses, side="right").astype(np.int64) - 1
+        good = (index >= 0) & (addresses + np.uint64(width) <= ends[np.maximum(index, 0)])
         if not good.all():
             raise MemoryFault(f"illegal memory access: {int((~good).sum())} of {good.size} elements of a {what} "
                               f"lie outside of every tensor")
+        return [Span(self._starts[at], self._ends[at], addresses[index == at], index == at, False)
+                for at in np.unique(index).tolist()]
 
 
 memory = Memory()
 
 
-def _checked(name, what, mask_at):
-    plain = getattr(InterpreterBuilder, name)
+def _mask_of(mask):
+    """A mask as an array; None when everything passes. Block pointers bring a bare array."""
+    mask = mask.data if isinstance(mask, TensorHandle) else mask
+    return None if mask is None or mask.all() else mask
 
-    def method(self, ptrs, *rest):
-        mask = rest[mask_at] if mask_at is not None else None
-        if isinstance(mask, TensorHandle):  # Block pointers bring a bare array.
-            mask = mask.data
-        if mask is not None and mask.all():
-            mask = None
-        element = ptrs.get_element_ty()
-        memory.check(ptrs.data, mask, max(1, element.primitive_bitwidth // 8), what)
-        return plain(self, ptrs, *rest)
-    setattr(InterpreterBuilder, name, method)
+
+def _width(pointers):
+    return max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+
+
+def _held(addresses, dtype):
+    every = np.ones(addresses.shape, bool)
+    return shipped._interpreter.load(addresses, every, np.zeros(addresses.shape, dtype), dtype)
+
+
+def _same(a, b):
+    """Equal values; the two zeros are, and so are all NaNs."""
+    if a.tobytes() == b.tobytes():
+        return True
+    return a.dtype.kind == "f" and bool(((a == b) | (np.isnan(a) & np.isnan(b))).all())
+
+
+def _check_memory():
+    plain_load, plain_store = InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store
+    plain_rmw, plain_cas = InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_atomic_cas
+    relaxed = shipped._ir.MEM_SEMANTIC.RELAXED
+
+    def load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile):
+        width = _width(ptrs)
+        for span in memory.check(ptrs.data, _mask_of(mask), width, "load"):
+            memory.races.load(span, width, is_volatile)
+        return plain_load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
+
+    def store(self, ptrs, value, mask, cache_modifier, eviction_policy):
+        width, selected = _width(ptrs), _mask_of(mask)
+        values = np.broadcast_to(value.data, ptrs.data.shape)
+        values = values.ravel() if selected is None else values[selected]
+        spans = memory.check(ptrs.data, selected, width, "store")
+        for span in spans:
+            def differs(met, span=span):
+                return not _same(_held(span.addresses[met], values.dtype), span.of(values)[met])
+            memory.races.store(span, width, differs)
+        out = plain_store(self, ptrs, value, mask, cache_modifier, eviction_policy)
+        for span in spans:
+            if not span.contiguous and not _same(_held(span.addresses, values.dtype), span.of(values)):
+                raise Race("a program stores several values to one element at once")
+        return out
+
+    def rmw(self, op, ptr, val, mask, sem, scope):
+        width = _width(ptr)
+        for span in memory.check(ptr.data, _mask_of(mask), width, "atomic"):
+            memory.races.update(span, width, sem != relaxed)
+        return plain_rmw(self, op, ptr, val, mask, sem, scope)
+
+    def cas(self, ptr, cmp, val, sem, scope):
+        width = _width(ptr)
+        for span in memory.check(ptr.data, None, width, "compare-and-swap"):
+            memory.races.update(span, width, sem != relaxed)
+        return plain_cas(self, ptr, cmp, val, sem, scope)
+    InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store = load, store
+    InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_atomic_cas = rmw, cas
 
 
 def _no_bfloat16(name):
@@ -159,6 +219,92 @@ def _call_helper(self, *args, **kwargs):
     return self.rewrite()(*args, **kwargs)
 
 
+class _Logic(ast.NodeTransformer):
+    """`a and b` of tensors is elementwise, and so are `or` and `not`; of plain values they are Python's."""
+
+    def visit_BoolOp(self, node):
+        self.generic_visit(node)
+        name = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return self._call("combine", ast.Constant(name), *[ast.Lambda(nothing, value) for value in node.values])
+
+    def visit_UnaryOp(self, node):
+        self.generic_visit(node)
+        return self._call("negate", node.operand) if isinstance(node.op, ast.Not) else node
+
+    def _condition(self, node):
+        self.generic_visit(node)
+        node.test = self._call("condition", node.test)
+        return node
+    visit_If = visit_While = visit_IfExp = _condition
+
+    def visit_Assert(self, node):
+        self.generic_visit(node)
+        node.test = self._call("every", node.test)
+        return node
+
+    @staticmethod
+    def _call(name, *arguments):
+        semantic = ast.Name("interpreter_semantic", ast.Load())
+        return ast.Call(ast.Attribute(semantic, name, ast.Load()), list(arguments), [])
+
+
+def _combine(method, *thunks):
+    tensors, value = [], None
+    for thunk in thunks:
+        value = thunk()
+        if isinstance(value, tl.tensor):
+            tensors.append(value)
+        elif bool(_constant(value)) == (method == "logical_or"):
+            return value
+    if not tensors:
+        return value
+    out = tensors.pop()
+    while tensors:
+        out = getattr(tensors.pop(), method)(out)
+    return out
+
+
+def _negate(value):
+    return shipped.interpreter_semantic.not_(value) if isinstance(value, tl.tensor) else not _constant(value)
+
+
+def _condition(value):
+    if isinstance(value, tl.tensor) and value.type.is_block():
+        raise BeyondInterpreter("a block of values is used as one condition")
+    return bool(_constant(value))
+
+
+def _every(value):
+    return bool(value.handle.data.all()) if isinstance(value, tl.tensor) else bool(_constant(value))
+
+
+def _follow_the_compiler():
+    plain = shipped.FunctionRewriter._transform_ast
+
+    def transform(self, source):
+        return ast.fix_missing_locations(_Logic().visit(plain(self, source)))
+    shipped.FunctionRewriter._transform_ast = transform
+    for function in (_combine, _negate, _condition, _every):
+        setattr(shipped.interpreter_semantic, function.__name__[1:], function)
+
+    InterpreterBuilder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
+    InterpreterBuilder.create_maxnumf = lambda self, a, b: self.binary_op(a, b, np.fmax)
+
+    def float_to_int(self, source, kind):
+        dtype = _numpy_dtype(kind)
+        if source.dtype.scalar == tl.bfloat16 or np.dtype(dtype).itemsize < 4:
+            return self.cast_impl(source, kind)
+        limits, data = np.iinfo(dtype), source.data
+        low, high = data <= limits.min, data >= float(limits.max)
+        out = np.where(low | high | np.isnan(data), 0, data).astype(dtype)
+        out = np.where(low, limits.min, np.where(high, limits.max, out)).astype(dtype)
+        if np.dtype(dtype).itemsize == 8:
+            out = np.where(np.isnan(data), limits.min if limits.min else 1 << 63, out).astype(dtype)
+        return TensorHandle(out, kind.scalar)
+    InterpreterBuilder.create_fp_to_si = InterpreterBuilder.create_fp_to_ui = float_to_int
+
+
 class _Language:
     """A module dictionary like a kernel's, for patching the language once."""
     __globals__ = {"tl": tl, "core": tl.core}
@@ -170,16 +316,7 @@ def install():
     shipped._get_np_dtype = _numpy_dtype
     shipped._patch_lang(_Language)
     InterpretedFunction.__call__ = _call_helper
-    _checked("create_masked_load", "load", 0)
-    _checked("create_masked_store", "store", 1)
-    _checked("create_atomic_cas", "compare-and-swap", None)
-    plain_rmw = InterpreterBuilder.create_atomic_rmw
-
-    def atomic_rmw(self, op, ptr, val, mask, sem, scope):
-        element = ptr.get_element_ty()
-        memory.check(ptr.data, mask.data, max(1, element.primitive_bitwidth // 8), "atomic")
-        return plain_rmw(self, op, ptr, val, mask, sem, scope)
-    InterpreterBuilder.create_atomic_rmw = atomic_rmw
+    _check_memory()
     for name in ("binary_op", "unary_op", "create_dot", "create_fabs", "create_fma"):
         _no_bfloat16(name)
     InterpreterBuilder.create_extern_elementwise = _extern
@@ -188,13 +325,14 @@ def install():
         return TensorHandle(_NUMPY["erf"](arg.data), arg.dtype.scalar)
     InterpreterBuilder.create_erf = erf
     _wrap_libdevice()
+    _follow_the_compiler()
     for module in (tl.standard, tl.random):
         for member in list(vars(module).values()):
             if isinstance(member, InterpretedFunction):
                 member.rewrite()
 
 
-def launch(kernel, grid, arguments):
+def launch(kernel, grid, arguments, backwards=False):
     """Runs every program of one launch. `arguments`: {parameter: tensor or scalar}, compile-time ones included."""
     function = kernel.rewrite()
     annotations = {name: triton.runtime.jit._normalize_ty(kind) for name, kind in function.__annotations__.items()}
@@ -202,8 +340,11 @@ def launch(kernel, grid, arguments):
                 for name, value in arguments.items()}
     builder = shipped.interpreter_builder
     builder.set_grid_dim(*grid)
-    for x in range(grid[0]):
-        for y in range(grid[1]):
-            for z in range(grid[2]):
+    memory.races.begin_launch()
+    step = -1 if backwards else 1
+    for x in range(grid[0])[::step]:
+        for y in range(grid[1])[::step]:
+            for z in range(grid[2])[::step]:
                 builder.grid_idx = (x, y, z)
+                memory.races.begin_program()
                 function(**prepared)

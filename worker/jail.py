@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One job = two processes: zygote -> monitor -> grandchild. Only the grandchild meets candidate code.
+# One job = two processes: fork server -> monitor -> grandchild. Only the grandchild meets candidate code.
 #
 # The monitor enters new namespaces (sandbox library) and forks again, so that the grandchild is PID 1 of its own PID
 # namespace: when it dies, everything it started dies. The monitor waits for it, reaps stragglers (it is their
@@ -10,6 +10,7 @@ import ctypes
 import math
 import os
 import resource
+import select
 import shutil
 import signal
 import struct
@@ -64,11 +65,10 @@ class Sandbox:
 
 
 class Process:
-    """What the zygote holds of a running job."""
+    """What the broker holds of a running job."""
 
-    def __init__(self, pid, result_fd, stderr_fd, status_fd):
-        self.pid = pid
-        self.pidfd = os.pidfd_open(pid)
+    def __init__(self, pid, pidfd, result_fd, stderr_fd, status_fd):
+        self.pid, self.pidfd = pid, pidfd
         self.result_fd, self.stderr_fd, self.status_fd = result_fd, stderr_fd, status_fd
 
     def kill(self):
@@ -80,6 +80,7 @@ class Process:
 
     def kill_monitor(self):
         try:
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
@@ -91,35 +92,26 @@ class Process:
         return struct.unpack("<i", data)[0] if len(data) == 4 else signal.SIGKILL
 
     def reap(self):
-        """Collects the monitor; blocks until it is gone (it dies right after its report)."""
-        os.waitpid(self.pid, 0)
+        """Blocks until the monitor is gone (it dies right after its report)."""
+        select.select([self.pidfd], [], [])
         os.close(self.pidfd)
 
 
-def start(job, body, sandbox):
-    """Forks a job. `body(job, write_result, work_folder)` runs in the grandchild. OSError when there is no process."""
-    pipes = []
-    try:
-        for _ in range(3):
-            pipes.append(os.pipe())
-        pid = os.fork()
-    except OSError:
-        for read, write in pipes:
-            os.close(read)
-            os.close(write)
-        raise
+def launch(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd):
+    """Forks a job; returns its monitor's pid. The caller closes its descriptors.
+
+    `limits`: {"memory_bytes", "deadline_s"}. `body(job, write_result, work_folder)` runs in the grandchild, where `job`
+    is what the file `job_fd` holds (None when that is empty).
+    """
+    pid = os.fork()
     if pid == 0:
         try:
-            _monitor(job, body, sandbox, *[write for _, write in pipes])
+            _monitor(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd)
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(1)
-    for _, write in pipes:
-        os.close(write)
-    for read, _ in pipes:
-        os.set_blocking(read, False)
-    return Process(pid, *[read for read, _ in pipes])
+    return pid
 
 
 def _close_all_but(*keep):
@@ -131,7 +123,7 @@ def _close_all_but(*keep):
     os.closerange(low, 1 << 16)
 
 
-def _monitor(job, body, sandbox, result_fd, stderr_fd, status_fd):
+def _monitor(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd):
     child = 0
 
     def on_term(_signal, _frame):
@@ -142,7 +134,7 @@ def _monitor(job, body, sandbox, result_fd, stderr_fd, status_fd):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     os.setsid()
-    _close_all_but(0, 1, 2, result_fd, stderr_fd, status_fd)  # Not the zygote's socket, not other jobs' pipes.
+    _close_all_but(0, 1, 2, job_fd, result_fd, stderr_fd, status_fd)  # Not the fork server's socket.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     work = "/tmp" if sandbox.active else tempfile.mkdtemp(prefix="tritonrl-job-")
     error = sandbox.monitor()
@@ -159,13 +151,13 @@ def _monitor(job, body, sandbox, result_fd, stderr_fd, status_fd):
             os.close(setup_read)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-            _grandchild(job, body, sandbox, result_fd, stderr_fd, setup_write, work)
+            _grandchild(limits, body, sandbox, job_fd, result_fd, stderr_fd, setup_write, work)
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(1)
-    os.close(result_fd)
-    os.close(setup_write)
+    for fd in (job_fd, result_fd, setup_write):
+        os.close(fd)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     status = _wait(child)
     if os.WIFEXITED(status) and not os.read(setup_read, 1):
@@ -203,12 +195,24 @@ def _kill_stragglers():
             os.waitpid(-1, 0)
 
 
-def _grandchild(job, body, sandbox, result_fd, stderr_fd, setup_fd, work):
+def read_whole(fd):
+    size = os.fstat(fd).st_size
+    data, done = bytearray(size), 0
+    while done < size:
+        count = os.preadv(fd, [memoryview(data)[done:]], done)
+        if count == 0:
+            raise EOFError("a job is shorter than its file")
+        done += count
+    return data
+
+
+def _grandchild(limits, body, sandbox, job_fd, result_fd, stderr_fd, setup_fd, work):
+    job = read_whole(job_fd) or None  # Before the limit on memory counts.
     null = os.open("/dev/null", os.O_RDWR)
     for fd, source in ((0, null), (1, null), (2, stderr_fd)):
         os.dup2(source, fd, inheritable=True)
     _close_all_but(0, 1, 2, result_fd, setup_fd)
-    error = sandbox.enter(int(job["memory_bytes"]), float(job["deadline_s"]), result_fd, setup_fd)
+    error = sandbox.enter(int(limits["memory_bytes"]), float(limits["deadline_s"]), result_fd, setup_fd)
     if error:
         os.write(2, f"sandbox: {os.strerror(-error)}".encode())
         os._exit(SETUP_FAILED)

@@ -17,7 +17,9 @@ import triton.language as tl
 from triton.runtime.jit import ConstexprFunction, JITFunction, get_jit_fn_file_line
 
 from failure import Failure
+from kernel_rules import builtins_for, check_kernel, check_member, is_plain_text
 from tape import encode
+from wire import DTYPES
 
 MODULES = frozenset((
     "triton", "triton.language", "triton.language.core", "triton.language.math", "triton.language.standard",
@@ -25,7 +27,7 @@ MODULES = frozenset((
     "triton.language.extra.cuda", "triton.language.extra.cuda.libdevice", "math",
     "torch._inductor.runtime.triton_helpers"))
 
-DTYPES = {str(kind): name for name, kind in vars(tl).items() if type(kind) is tl.dtype}  # "fp32" -> "float32".
+TRITON_NAMES = {str(kind): name for name, kind in vars(tl).items() if type(kind) is tl.dtype}  # "fp32" -> "float32".
 
 
 def base_function(kernel):
@@ -42,9 +44,9 @@ def encode_constant(value, kernels):
     if isinstance(value, tl.constexpr):
         value = value.value
     if isinstance(value, tl.dtype):
-        if str(value) not in DTYPES:
+        if str(value) not in TRITON_NAMES:
             raise Failure("unsupported", "launch", f"the type {value} as a compile-time constant")
-        return {"dtype": f"tl.{DTYPES[str(value)]}"}
+        return {"dtype": f"tl.{TRITON_NAMES[str(value)]}"}
     if kernels is not None and isinstance(value, (JITFunction, ConstexprFunction)):
         return {"s": f"jit:{kernels.index_of(value)}"}
     if isinstance(value, torch.Tensor):
@@ -55,11 +57,16 @@ def encode_constant(value, kernels):
 def decode_constant(arg, functions=()):
     (kind, body), = arg.items()
     if kind == "dtype":
-        return getattr(tl, body[3:]) if body.startswith("tl.") else getattr(torch, body)
+        value = getattr(tl, body[3:], None) if body.startswith("tl.") else DTYPES[body]
+        if not isinstance(value, (tl.dtype, torch.dtype)):
+            raise ValueError(f"{body} is no dtype")
+        return value
     if kind == "l":
         return tuple(decode_constant(item, functions) for item in body)
     if kind == "s" and body.startswith("jit:"):
         return functions[int(body[4:])]
+    if kind == "s" and not is_plain_text(body):
+        raise Failure("unsupported", "compile", "a kernel may not use a format string")
     return float(body) if kind == "f" else body
 
 
@@ -136,6 +143,7 @@ class KernelTable:
         for name in free_names(source):
             if name in scope:  # Else a builtin, or unknown: the compiler says so.
                 entry["globals"].append(self._global(name, scope[name]))
+        check_kernel(entry)
         text = json.dumps({**entry, "line": 0})
         if text not in self._by_text:
             self._by_text[text] = len(self.entries)
@@ -176,6 +184,7 @@ class Rebuilder:
         return self._functions[index]
 
     def _build(self, index, entry):
+        check_kernel(entry)
         name = f"tritonrl_kernel_{self._names.get(index, index)}"
         path = os.path.join(self._folder, name + ".py")
         with open(path, "w", encoding="utf-8") as file:
@@ -184,8 +193,7 @@ class Rebuilder:
         module.__file__ = path
         sys.modules[name] = module
         scope = module.__dict__
-        if self._compiling:
-            scope["__builtins__"] = self._builtins
+        scope["__builtins__"] = builtins_for(entry.get("decorator") == "constexpr_function")
         scope.setdefault("tl", tl)
         scope.setdefault("triton", triton)
         for item in entry["globals"]:
@@ -193,6 +201,9 @@ class Rebuilder:
             if value is not None:
                 scope[item["name"]] = value
         exec(compile(entry["source"], path, "exec"), scope)
+        seen = "".join(inspect.getsourcelines(scope[entry["name"]])[0])  # What Triton is going to parse.
+        if seen.rstrip("\n") != entry["source"].rstrip("\n"):
+            raise Failure("rule_break", "compile", "the text of a kernel is not one function")
         return self._decorators[entry.get("decorator", "jit")](scope[entry["name"]])
 
     def _value(self, item):
@@ -200,6 +211,8 @@ class Rebuilder:
         if kind in ("module", "member"):
             if item["path"] not in MODULES:
                 return None
+            if kind == "member":
+                check_member(item["path"], item["member"])
             module = importlib.import_module(item["path"])
             return module if kind == "module" else getattr(module, item["member"])
         if kind == "jit":

@@ -15,8 +15,8 @@ DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32",
 SECONDS = ("import", "init", "forward", "compile", "total")
 NEST = ("id", "value", "list", "tuple", "dict")
 GLOBALS = ("jit", "constexpr", "value", "module", "member", "opaque")
-PADDINGS = ("zero", "nan")
 DECORATORS = ("jit", "constexpr_function")
+PADDINGS = ("zero", "nan")
 (NONE, TENSOR, INT, FLOAT, BOOL, TEXT, LIST, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, TRITON_DTYPE, FUNCTION, DESCRIPTOR,
  UNSIGNED) = range(15)
 
@@ -113,7 +113,7 @@ class _Writer:
     def _item(self):
         self._items += 1
         if self._items > MAX_ITEMS:
-            _refuse("so many steps and arguments")
+            _refuse("so many values, steps and arguments")
 
     # --- Arguments.
 
@@ -250,6 +250,7 @@ class _Writer:
     # --- Cases.
 
     def value(self, value):
+        self._item()
         rank = len(value["shape"])
         if rank > MAX_RANK:
             _refuse(f"a tensor of {rank} dimensions")
@@ -267,6 +268,7 @@ class _Writer:
             _refuse("so large a tensor")
 
     def input(self, entry):
+        self._item()
         if isinstance(entry, int):
             self.u8(0)
             self.u32(entry)
@@ -275,6 +277,7 @@ class _Writer:
             self.json(None if entry is None else entry["value"])
 
     def parameter(self, entry, known):
+        self._item()
         name, value, *is_buffer = entry
         own = known.get(name, {})
         self.text(name)

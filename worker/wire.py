@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Bytes on the wire: frames between verifier and zygote, blobs from a child (PROTOCOL.md describes both).
+# Bytes on the wire: tensors, and the blobs that children answer with (PROTOCOL.md).
 import hashlib
 import json
 import struct
@@ -7,10 +7,6 @@ import struct
 import torch
 
 from failure import Failure
-
-FRAME = struct.Struct("<IQ")
-MAX_HEADER = 1 << 20
-MAX_PAYLOAD = 1 << 30
 
 DTYPES = {name: getattr(torch, name) for name in (
     "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool")}
@@ -39,11 +35,6 @@ def decode_init(value):
     if isinstance(value, dict):
         return tuple(decode_init(item) for item in value["tuple"])
     return [decode_init(item) for item in value] if isinstance(value, list) else value
-
-
-def pack_frame(header, payload=b""):
-    text = json.dumps(header).encode()
-    return FRAME.pack(len(text), len(payload)) + text + payload
 
 
 def tensor_bytes(tensor):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Zygote: imports torch and Triton once, then forks a sandboxed child per job (PROTOCOL.md). Never runs candidate code.
+# Zygote: the broker between the verifier and the children (PROTOCOL.md). Never runs candidate code.
 #
 #   python -I zygote.py --mode record|interpret [--sandbox-library PATH] [--fd 3]
 #
-# One thread, one selectors loop: jobs from the socket, bytes from the children's pipes, their ends, their deadlines.
+# Two processes. The fork server (fork_server.py) imports torch and Triton once and forks a sandboxed child per job. The
+# broker, this one, owns the socket and all bytes of all jobs; as nothing is forked from it, no child holds another
+# job's. One thread, one selectors loop: jobs from the socket, bytes from the children's pipes, ends, deadlines.
 import argparse
 import collections
-import gc
 import json
 import os
 import selectors
@@ -19,10 +20,9 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from failure import Failure  # noqa: E402  (the path above has to be set first; `python -I` does not)
-from jail import Sandbox, start  # noqa: E402
-from warm_up import collapse_heap, warm_up  # noqa: E402  (imports torch; Triton only once TRITON_INTERPRET is set)
-from wire import FRAME, MAX_HEADER, MAX_PAYLOAD, BlobWriter, pack_frame  # noqa: E402
+import fork_server  # noqa: E402  (the path above has to be set first; `python -I` does not)
+from frames import FRAME, MAX_HEADER, MAX_PAYLOAD, pack_frame  # noqa: E402
+from jail import Process, Sandbox  # noqa: E402
 
 STDERR_KEPT = 8 << 10
 STDERR_LIMIT = 4 << 20  # A child that writes more is stopped.
@@ -95,8 +95,8 @@ class Job:
 
 
 class Zygote:
-    def __init__(self, connection, body, sandbox):
-        self._socket, self._body, self._sandbox = connection, body, sandbox
+    def __init__(self, connection, control):
+        self._socket, self._control = connection, control
         self._selector = selectors.DefaultSelector()
         self._socket.setblocking(False)
         self._selector.register(self._socket, selectors.EVENT_READ, None)
@@ -145,14 +145,14 @@ class Zygote:
             if len(self._input) < total:
                 return
             header = json.loads(self._input[FRAME.size:FRAME.size + header_size])
-            payload = bytes(memoryview(self._input)[FRAME.size + header_size:total])
+            with memoryview(self._input) as view, view[:total] as frame:
+                self._handle(header, frame)
             del self._input[:total]
-            self._handle(header, payload)
 
-    def _handle(self, header, payload):
+    def _handle(self, header, frame):
         kind = header.get("type")
         if kind == "job":
-            self._start(header, payload)
+            self._start(header, frame)
         elif kind == "kill":
             if header["id"] in self._jobs:
                 self._jobs[header["id"]].stop("killed")
@@ -163,9 +163,9 @@ class Zygote:
 
     # --- Jobs.
 
-    def _start(self, spec, payload):
+    def _start(self, spec, frame):
         try:
-            process = start({**spec, "payload": payload}, self._body, self._sandbox)
+            process = start(self._control, {key: spec[key] for key in ("memory_bytes", "deadline_s")}, frame)
         except OSError as error:
             self.send({"type": "done", "id": spec["id"], "status": "fork_failed", "code": error.errno or 0,
                        "seconds": 0.0, "stderr": str(error)})
@@ -241,29 +241,32 @@ class Zygote:
             job.process.reap()
 
 
-def make_body(runners):
-    """What a grandchild does: run the job, write one blob."""
-    def body(job, write_result, work):
-        gc.disable()
-        blob = BlobWriter()
-        try:
-            answer = {"ok": True, **runners[job["job"]](job, job["payload"], blob, work)}
-        except Failure as failure:
-            blob = BlobWriter()
-            answer = {"ok": False, "failure": failure.to_json()}
-        except MemoryError:
-            blob = BlobWriter()
-            answer = {"ok": False, "failure": {"kind": "out_of_memory", "phase": "forward", "message": "out of memory"}}
-        write_result(blob.finish({"nonce": job["nonce"], **answer}))
-    return body
+def start(control, limits, frame=b""):
+    """Has a job forked. OSError when there is no process."""
+    job_fd = os.memfd_create("job")
+    pipes = []
+    try:
+        view = memoryview(frame)
+        while view:
+            view = view[os.write(job_fd, view):]
+        for _ in range(3):
+            pipes.append(os.pipe())
+        pid, pidfd = fork_server.ask(control, limits, [job_fd, *(write for _, write in pipes)])
+    except OSError:
+        for read, _ in pipes:
+            os.close(read)
+        raise
+    finally:
+        for fd in (job_fd, *(write for _, write in pipes)):
+            os.close(fd)
+    for read, _ in pipes:
+        os.set_blocking(read, False)
+    return Process(pid, pidfd, *[read for read, _ in pipes])
 
 
-def probe_sandbox(sandbox):
+def probe_sandbox(control):
     """Puts up the sandbox once, around nothing: the list of protections that this machine cannot give."""
-    def body(_job, write_result, _work):
-        write_result(",".join(sandbox.missing()).encode())
-
-    process = start({"memory_bytes": 1 << 28, "deadline_s": 10}, body, sandbox)
+    process = start(control, {"memory_bytes": 1 << 28, "deadline_s": 10})
     selector = selectors.DefaultSelector()
     selector.register(process.status_fd, selectors.EVENT_READ)
     if not selector.select(10):
@@ -282,20 +285,20 @@ def probe_sandbox(sandbox):
 
 def main():
     arguments = parse_arguments()
-    if arguments.mode == "interpret":
-        os.environ["TRITON_INTERPRET"] = "1"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the verifier's to handle.
-    runners = warm_up(arguments.mode)
-    threads = len(os.listdir("/proc/self/task"))
-    if threads != 1:
-        sys.exit(f"zygote: {threads} threads after warm-up; forking would not be safe")
     sandbox = Sandbox(arguments.sandbox_library)
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        os.close(arguments.fd)
+        control.close()
+        fork_server.run(theirs, arguments.mode, sandbox)
+        os._exit(0)
+    theirs.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the verifier's to handle.
     connection = socket.socket(fileno=arguments.fd)
-    gc.collect()
-    gc.freeze()
-    collapse_heap()
-    zygote = Zygote(connection, make_body(runners), sandbox)
-    zygote.send({"type": "ready", "pid": os.getpid(), "missing": probe_sandbox(sandbox)})
+    if not fork_server.await_ready(control):
+        sys.exit("zygote: the warm-up failed")
+    zygote = Zygote(connection, control)
+    zygote.send({"type": "ready", "pid": os.getpid(), "missing": probe_sandbox(control)})
     zygote.serve()
 
 

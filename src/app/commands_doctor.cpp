@@ -83,6 +83,17 @@ void check_sandbox(Doctor& doctor, const VerifyConfig&) {
 
 void check_verifier(Doctor& doctor, const VerifyConfig& config) {
   auto verifier = Verifier::open(config);
+  if (const GpuLanes* gpus = verifier->gpus()) {
+    for (size_t i = 0; i < gpus->size(); ++i) {
+      const GpuInfo& info = gpus->info(i);
+      std::vector<std::string> noise;
+      for (const auto& [seconds, band] : info.noise) {
+        noise.push_back(cat(fixed(100 * band, 2), " % at ", human_seconds(seconds)));
+      }
+      doctor.note("verifying on " + info.device, cat(info.name, ", ", fixed(info.bandwidth / 1e12, 2),
+                                                     " TB/s copied; a ratio of equals is off by ", join(noise, ", ")));
+    }
+  }
   auto judge = [&](const std::string& factor, bool want) {
     Candidate candidate;
     candidate.id = "doctor";
@@ -127,8 +138,6 @@ void add_doctor(CLI::App& app, Run& run) {
       if (has_cuda_driver()) {
         auto device = open_device("auto");
         doctor.check("gpu", device.is_cuda(), env["gpu"].is_string() ? env["gpu"].get<std::string>() : "found");
-        doctor.note("timing",
-                    "not measured by this version of the verifier: correctness is decided by the interpreter");
       } else {
         doctor.note("gpu",
                     "none: training runs on the processor, correctness is decided by Triton's interpreter, time is not "

@@ -54,7 +54,8 @@ ChildFailure read_failure(const Json& json) {
   strict::object(json, "failure", {"kind", "phase", "message"});
   ChildFailure failure{strict::text(json["kind"], "kind", 64), strict::text(json["phase"], "phase", 64),
                        strict::text(json["message"], "message", 1 << 20)};
-  if (!one_of(failure.kind, {"compile_error", "runtime_error", "unsupported", "out_of_memory", "rule_break"}) ||
+  if (!one_of(failure.kind,
+              {"compile_error", "runtime_error", "unsupported", "out_of_memory", "rule_break", "wrong_output"}) ||
       !one_of(failure.phase, {"import", "init", "forward", "compile", "launch"})) {
     throw Tainted{"an unknown kind of failure"};
   }

@@ -39,7 +39,8 @@ struct VerifyConfig {
   std::vector<std::string> skip_stages;  // Ablations only.
   int64_t workers = 0;                   // Candidates at a time; 0 = one per core.
   int64_t seeds_per_case = 2;            // Secret inputs in full_run.
-  int64_t seed = 0;                      // Of the secret streams; 0 = from the kernel, which nobody can guess.
+  int64_t seed = 0;                      // Of the secret streams; 0 = from the kernel. Else a large random number: a
+                                         // small one can be guessed, and with it the inputs.
   double compile_deadline_s = 60;        // A Triton compile takes 0.2-0.7 s of a core, an autotuner many of them.
   double tiny_deadline_s = 20;
   double full_deadline_s = 60;
@@ -57,7 +58,7 @@ struct VerifyConfig {
     v("skip_stages", skip_stages, "stages to leave out, by name (ablations)");
     v("workers", workers, "candidates verified at a time; 0 = one per core");
     v("seeds_per_case", seeds_per_case, "secret inputs each candidate is run on");
-    v("seed", seed, "seed of the secret inputs; 0 = drawn from the kernel");
+    v("seed", seed, "seed of the secret inputs, a random number of 2^32 or more; 0 = drawn from the kernel");
     v("compile_deadline_s", compile_deadline_s, "seconds for importing, recording and compiling");
     v("tiny_deadline_s", tiny_deadline_s, "seconds for tiny_run");
     v("full_deadline_s", full_deadline_s, "seconds for full_run");
@@ -88,8 +89,9 @@ class Funnel {
   // Blocks. A verdict that ends in a lost worker is retried once.
   Verdict verify(const Candidate& candidate) const;
 
-  // Can `task` be used at all? Runs its reference on all cases and checks that wrong answers are rejected. "" when it
-  // can, else why not. Throws Error (environment) when the worker is lost.
+  // Can `task` be used at all? Runs its reference on all cases and checks that wrong answers are rejected and that
+  // the right one depends on the input's seed. "" when it can, else why not. Throws Error (environment) when the
+  // worker is lost.
   std::string lint(const Task& task) const;
 
  private:

@@ -10,6 +10,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/rng.h"
 #include "verify/fake_worker.h"
 #include "verify/plan_writer.h"
 #include "verify/verifier.h"
@@ -257,6 +259,29 @@ TEST(Funnel, BrokenReferenceIsOurFaultAndNamesTheTask) {
   EXPECT_EQ(r.record, 0);
 }
 
+TEST(Funnel, InterruptedReferenceIsAskedOnceMoreAndNotKept) {
+  for (Status status : {Status::kDeadline, Status::kSignaled}) {
+    auto interrupted = [&](const Job&, const std::string&) {
+      JobAnswer answer;
+      answer.status = status;
+      answer.code = 9;
+      return answer;
+    };
+    std::atomic<int> calls{0};
+    Trial once = run(lying("oracle", [&](const Job& job, const std::string& nonce) {
+      return calls++ == 0 ? interrupted(job, nonce) : honest(job, nonce);
+    }));
+    EXPECT_EQ(once.verdict.outcome, Outcome::kPass) << once.verdict.reason();
+    EXPECT_EQ(once.oracle, 4);
+    FakePool pool(lying("oracle", interrupted));
+    OracleCache cache(pool, 1, 1 << 20);
+    for (int64_t asked : {2, 4}) {
+      EXPECT_FALSE(cache.ask(candidate().task, {}, 1, 2)->failure.empty());
+      EXPECT_EQ(pool.count("oracle"), asked);
+    }
+  }
+}
+
 TEST(Funnel, WrongOutputs) {
   const float wrong[4] = {2, -4, 6, 8.5}, nan[4] = {2, NAN, 6, 8}, zeros[4] = {0, 0, 0, 0};
   auto giving = [](const float(&output)[4]) {
@@ -422,11 +447,34 @@ TEST(Funnel, SeedsAreSecretAndReproducible) {
     return out;
   };
   std::set<int64_t> weights;
-  EXPECT_EQ(seeds(5, &weights), seeds(5, &weights));
+  constexpr int64_t five = 5'000'000'000, six = 6'000'000'000;
+  EXPECT_EQ(seeds(five, &weights), seeds(five, &weights));
   EXPECT_EQ(weights.size(), 1u);
-  EXPECT_EQ(seeds(5, nullptr).size(), 3u);
-  EXPECT_NE(seeds(5, nullptr), seeds(6, nullptr));
+  EXPECT_EQ(seeds(five, nullptr).size(), 3u);
+  EXPECT_NE(seeds(five, nullptr), seeds(six, nullptr));
   EXPECT_NE(seeds(0, nullptr), seeds(0, nullptr));
+}
+
+// What a child is told must not lead to the inputs in fewer steps than guessing the configured seed takes.
+TEST(Funnel, WeightSeedsDoNotGiveTheInputsAway) {
+  VerifyConfig config;
+  for (int64_t small : {int64_t{-1}, int64_t{1}, int64_t{42}, (int64_t{1} << 32) - 1}) {
+    config.seed = small;
+    EXPECT_THROW(config.validate(), Error) << small;
+  }
+  config.seed = int64_t{1} << 32;
+  EXPECT_NO_THROW(config.validate());
+  std::set<int64_t> told;
+  auto remembering = [&](const Job& job, const std::string& nonce) {
+    if (job.kind == "record") told.insert(job.args["weight_seed"].get<int64_t>());
+    return honest(job, nonce);
+  };
+  double start = now_s();
+  run(remembering, candidate(), config);
+  EXPECT_GT(now_s() - start, 0.005);  // Each guess costs as much.
+  // Not the stream of the configured number itself.
+  auto plain = Rng(uint64_t{1} << 32).at("weights").at(candidate().task.source).next_u64() >> 1 & 0x7fffffff;
+  EXPECT_FALSE(told.count(static_cast<int64_t>(plain)));
 }
 
 TEST(Funnel, SkippedStages) {
@@ -467,11 +515,38 @@ TEST(Verifier, KeepsOrderReportsProgressAndVerifiesEqualCandidatesOnce) {
   EXPECT_EQ(jobs->count("oracle"), 3);  // One task: its answers are shared.
 }
 
+TEST(Verifier, AnExceptionIsOneCandidatesFault) {
+  VerifyConfig config;
+  config.workers = 1;
+  for (const char* kind : {"oracle", "record", "interpret"}) {
+    std::atomic<int> calls{0};
+    auto verifier = Verifier::over(std::make_unique<FakePool>(lying(kind,
+                                                                    [&](const Job& job, const std::string& nonce) {
+                                                                      if (calls++ == 0)
+                                                                        throw std::runtime_error("out of luck");
+                                                                      return honest(job, nonce);
+                                                                    })),
+                                   config);
+    std::vector<Candidate> batch = {candidate("a", "x = 1\n"), candidate("b", "x = 2\n")};
+    auto verdicts = verifier->verify(batch);
+    EXPECT_EQ(verdicts[0].outcome, Outcome::kHarnessFault) << kind;
+    EXPECT_NE(verdicts[0].reason().find("out of luck"), std::string::npos) << verdicts[0].reason();
+    EXPECT_EQ(verdicts[1].outcome, Outcome::kPass) << kind << ": " << verdicts[1].reason();
+  }
+}
+
 TEST(Verifier, LintRejectsTasksThatCannotFail) {
   auto lint = [](const FakePool::Answer& answer) {
     return Verifier::over(std::make_unique<FakePool>(answer), {})->lint(candidate().task);
   };
-  EXPECT_EQ(lint(honest), "");
+  EXPECT_NE(lint(honest).find("a constant would pass"), std::string::npos);
+  std::atomic<int> calls{0};
+  EXPECT_EQ(lint([&](const Job& job, const std::string& nonce) {
+              JobAnswer answer = honest(job, nonce);
+              answer.result[answer.result.size() - 48] ^= static_cast<char>(calls++ % 2);  // Last bit of an output.
+              return answer;
+            }),
+            "");
   EXPECT_NE(lint(lying("oracle",
                        [](const Job&, const std::string& nonce) {
                          JobAnswer answer = oracle_answer(nonce);

@@ -2,8 +2,12 @@
 // The whole funnel with the real zygotes: right, wrong and hostile candidates for one small task.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/log.h"
+#include "verify/plan_writer.h"
+#include "verify/sandbox.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
@@ -185,8 +189,67 @@ TEST_F(Live, BrokenTaskIsAHarnessFaultThatNamesIt) {
 TEST_F(Live, Lint) {
   Candidate one = of("");
   EXPECT_EQ(verifier_->lint(one.task), "");
+  one.task.source = replace_all(kTask, "torch.randn(M, N)", "torch.linspace(-1, 1, M * N).reshape(M, N)");
+  EXPECT_NE(verifier_->lint(one.task).find("a constant would pass"), std::string::npos) << verifier_->lint(one.task);
   one.task.source = replace_all(kTask, "* 2.0", "* 0.0");
   EXPECT_NE(verifier_->lint(one.task).find("zeros"), std::string::npos) << verifier_->lint(one.task);
+}
+
+// What the recorder itself wrote, and no test's writer.
+TEST(LiveRecording, IsParsedAndSaysWhatTheCandidateDoes) {
+  SandboxFiles files = find_sandbox_files();
+  std::filesystem::path worker = std::filesystem::canonical(std::filesystem::path(TRITONRL_SOURCE_DIR) / "worker");
+  auto zygote =
+      Zygote::attach(spawn_zygote(jail_command(files, false, TRITONRL_PYTHON, {worker},
+                                               {"-I", "-B", worker / "zygote.py", "--mode", "record",
+                                                "--sandbox-library", std::filesystem::canonical(files.library)})),
+                     120);
+  auto parameter = [](const char* name) { return Json{{"name", name}, {"shape", {300}}, {"dtype", "float32"}}; };
+  Job job{"record",
+          {{"task_source", kTask},
+           {"candidate_source", candidate()},
+           {"weight_seed", 1},
+           {"init_inputs", {300}},
+           {"reference_parameters", {parameter("norm.weight"), parameter("norm.bias")}},
+           {"cases",
+            {{{"name", "full"},
+              {"constants", Json::object()},
+              {"compile", true},
+              {"inputs", {{{"shape", {64, 300}}, {"dtype", "float32"}, {"stride", {300, 1}}}}}}}},
+           {"arch", 90}},
+          ""};
+  JobAnswer answer = zygote->submit(std::move(job)).get();
+  auto blob = parse_blob(std::move(answer.result), answer.nonce);
+  ASSERT_TRUE(blob) << blob.why << answer.fault << answer.stderr_tail;
+  ASSERT_FALSE(blob.value->failure) << blob.value->failure->message;
+  std::string bytes(blob.value->tensors());
+  EXPECT_EQ(rewrite_fault(bytes), "");
+  auto file = parse_plan_file(std::make_shared<const std::string>(bytes));
+  ASSERT_TRUE(file) << file.why;
+  const Plan* plan = file.value->find("full");
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(file.value->kernels.size(), 1u);
+  EXPECT_EQ(file.value->kernels[0].name, "kernel");
+  EXPECT_NE(file.value->kernels[0].source.find("tl.sqrt(var + eps)"), std::string::npos);
+  ASSERT_EQ(file.value->cubins.size(), 1u);
+  const PlanCubin& cubin = file.value->cubins[0];
+  EXPECT_GT(cubin.image.size(), 1000u);
+  EXPECT_EQ(cubin.signature,
+            (std::vector<std::string>{"*fp32", "*fp32", "*fp32", "*fp32", "i32", "fp32", "constexpr"}));
+  ASSERT_EQ(plan->tape.size(), 2u);
+  EXPECT_EQ(plan->tape[0].op, "aten.empty_like.default");
+  const PlanChoice& choice = plan->tape[1].choices.at(0);
+  EXPECT_EQ(choice.grid, (std::array<int64_t, 3>{64, 1, 1}));
+  EXPECT_EQ(choice.cubin, 0);
+  EXPECT_EQ(choice.args.at(4).first, "n");
+  EXPECT_EQ(choice.args.at(4).second.number, 300);
+  EXPECT_EQ(choice.args.at(5).second.real, 1e-5);
+  EXPECT_EQ(choice.args.at(6).second.number, 512);
+  EXPECT_EQ(plan->values[static_cast<size_t>(plan->inputs.at(0).value)].shape, (std::vector<int64_t>{64, 300}));
+  ASSERT_EQ(plan->parameters.size(), 2u);
+  EXPECT_TRUE(plan->parameters[0].matched);
+  EXPECT_FALSE(plan->parameters[0].has_bytes);
+  EXPECT_GT(plan->seconds.at("compile"), 0);
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ OracleAnswer parse_oracle(JobAnswer answer) {
     return out;
   }
   if (answer.status != Status::kExited || answer.code != 0 || answer.result.empty()) {
+    out.passing = answer.status != Status::kOverflow;
     out.failure = answer.status == Status::kDeadline   ? "it takes too long"
                   : answer.status == Status::kOverflow ? "its inputs and outputs are too large"
                                                        : cat("it died: ", trim(valid_utf8(answer.stderr_tail)));
@@ -75,6 +76,7 @@ OracleAnswer parse_oracle(JobAnswer answer) {
   out.blob = std::move(*blob.value);
   if (out.blob.failure) {
     out.failure = out.blob.failure->message;
+    out.passing = out.blob.failure->kind == "out_of_memory";
     return out;
   }
   try {
@@ -106,10 +108,20 @@ std::shared_ptr<const OracleAnswer> OracleCache::ask(const Task& task, const std
   Job job{"oracle", std::move(args), "", deadline_s_, memory_bytes_};
   job.max_result_bytes = int64_t{1} << 30;
   // The views point into the blob's heap buffer, which moves of the answer leave where it is.
-  auto answer = std::make_shared<OracleAnswer>(parse_oracle(pool_.run(ZygoteKind::kInterpret, std::move(job))));
+  std::shared_ptr<OracleAnswer> answer;
+  try {
+    for (int tries = 0; tries < 2 && (!answer || answer->passing); ++tries) {
+      answer = std::make_shared<OracleAnswer>(parse_oracle(pool_.run(ZygoteKind::kInterpret, job)));
+    }
+  } catch (...) {  // Whoever else waits for it has to know.
+    promise.set_exception(std::current_exception());
+    std::lock_guard lock(mutex_);
+    answers_.erase(key);
+    throw;
+  }
   promise.set_value(answer);
   std::lock_guard lock(mutex_);
-  if (answer->lost) {
+  if (answer->lost || answer->passing) {
     answers_.erase(key);
     return answer;
   }

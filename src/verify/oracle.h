@@ -40,6 +40,8 @@ struct OracleAnswer {
   Json init_inputs;
   std::string failure;  // Why the task is of no use; "" when it is.
   bool lost = false;    // Our fault, not the task's; asking again may help.
+  // A deadline, a signal, memory: perhaps only the machine was busy. Asked once more, never kept.
+  bool passing = false;
 };
 
 // Parses the blob of an oracle job; `failure` is set when it does not hold what it must.

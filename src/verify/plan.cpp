@@ -292,6 +292,7 @@ class PlanFileReader {
   // --- Kernels, cubins and specs.
 
   PlanSpec spec() {
+    item();
     PlanSpec out;
     out.json = json("a spec", kMaxJson);
     if (!out.json.is_object() || !out.json.contains("kernel") || !out.json.contains("key")) {
@@ -401,6 +402,7 @@ class PlanFileReader {
   }
 
   PlanValue value(int64_t values) {
+    item();
     PlanValue out;
     out.dtype = dtype();
     out.storage = in_.small("a storage", 0, values - 1);
@@ -420,6 +422,7 @@ class PlanFileReader {
   }
 
   PlanInput input() {
+    item();
     PlanInput out;
     if (in_.below(2, "input") == 0) {
       out.value = value_id();
@@ -430,6 +433,7 @@ class PlanFileReader {
   }
 
   PlanParameter parameter() {
+    item();
     PlanParameter out;
     out.name = name("a parameter's name");
     out.value = value_id();

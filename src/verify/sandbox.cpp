@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -72,9 +73,17 @@ std::vector<Protection> probe_sandbox(const SandboxFiles& files) {
 }
 
 std::vector<std::string> missing_protections(const std::vector<Protection>& protections) {
+  auto active = [&](const char* name) {
+    return std::any_of(protections.begin(), protections.end(),
+                       [&](const Protection& one) { return one.active && one.name == name; });
+  };
+  // What Landlock forbids, these do as well.
+  bool files_are_closed = active("private_root") && active("read_only_root") && active("private_tmp") &&
+                          active("private_proc") && active("no_privileges");
   std::vector<std::string> names;
   for (const Protection& protection : protections) {
-    if (!protection.active && protection.name != "landlock") names.push_back(protection.name);
+    bool made_up_for = protection.name == "landlock" && files_are_closed;
+    if (!protection.active && !made_up_for) names.push_back(protection.name);
   }
   return names;
 }

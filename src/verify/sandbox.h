@@ -8,17 +8,18 @@
 //     new PID, mount, network, IPC, UTS and user namespaces; a root folder in memory that shows /usr, the Python
 //     environment and worker/ (read-only), five device nodes (no GPU), its own /proc and /tmp; no home folders; another
 //     identity; no capabilities; a clean environment
-//       zygote (Python, torch and triton imported; never runs candidate code)
+//       zygote (Python: a broker that holds all jobs' bytes, a fork server that holds none; never runs candidate code)
 //         monitor, one per job -- tritonrl_sandbox_monitor                    layer 2
 //           namespaces again, so that jobs see neither the zygote nor each other; enforces the deadline: killing
 //           the first process of the PID namespace kills all of them
 //             job, PID 1 of its namespace -- tritonrl_sandbox_enter           layer 3
-//               private /tmp of limited size, rlimits (memory, files, processes, processor time), no capabilities and
-//               no_new_privs, no descriptors but its result pipe, Landlock, a seccomp allow-list without sockets
+//               a session of its own, private /tmp of limited size, read-only /proc, rlimits (memory, files,
+//               processes, processor time), no capabilities and no_new_privs, no descriptors but its result pipe,
+//               Landlock, a seccomp allow-list without sockets
 //
 // Why so: user namespaces make all of it work for root and for plain users alike; a user namespace per job also makes
 // RLIMIT_NPROC count that job's processes alone. Memory is limited per process (RLIMIT_DATA and RLIMIT_AS, beyond what
-// was inherited from the zygote; shared anonymous memory is filtered out), times at most 64 processes; a job is the
+// was inherited from the zygote; shared anonymous memory is filtered out), times at most 16 processes; a job is the
 // first that the kernel's out-of-memory killer takes.
 // What can go wrong: a kernel or container that refuses user namespaces. Then the verifier does not start, unless it is
 // told to make do (--allow-weaker-sandbox); every verdict then names what was missing.
@@ -48,7 +49,8 @@ SandboxFiles find_sandbox_files();
 // when the jail cannot be run at all.
 std::vector<Protection> probe_sandbox(const SandboxFiles& files);
 
-// Names of the required protections that are not active ("landlock" is an additional layer and never required).
+// Names of the required protections that are not active. "landlock" is required where mounts do not close the file
+// system already.
 std::vector<std::string> missing_protections(const std::vector<Protection>& protections);
 
 // The command that starts `python` with `arguments` in the jail, where the sandbox library, the interpreter's

@@ -26,7 +26,7 @@ namespace {
 
 constexpr uid_t kInnerId = 1000;       // What a job is called inside its user namespace.
 constexpr uid_t kFallbackId = 947213;  // Outside identity of a job where there are no user namespaces and we are root.
-constexpr rlim_t kMaxProcesses = 64;   // Threads included; a Triton compile needs a handful.
+constexpr rlim_t kMaxProcesses = 16;   // Threads included; a Triton compile needs a handful.
 constexpr rlim_t kMaxFiles = 256;
 constexpr uint64_t kAddressSlack = 1ull << 30;  // Reserved but unused address space (thread stacks, malloc arenas).
 
@@ -82,10 +82,11 @@ int private_mounts(uint64_t tmp_bytes) {
     if (int rc = miss("private_tmp", errno)) return rc;
   }
   // A /proc that shows this job alone; where the kernel refuses one (containers mask theirs), an empty folder.
-  unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  // Read-only: oom_score_adj could be lowered there.
+  unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
   if (has_pid_namespace && mount("proc", "/proc", "proc", flags, "subset=pid") == 0) return 0;
   if (has_pid_namespace && mount("proc", "/proc", "proc", flags, nullptr) == 0) return 0;
-  if (mount("tmpfs", "/proc", "tmpfs", flags | MS_RDONLY, "size=4k,mode=0555") == 0) return 0;
+  if (mount("tmpfs", "/proc", "tmpfs", flags, "size=4k,mode=0555") == 0) return 0;
   return miss("private_proc", errno);
 }
 
@@ -213,8 +214,8 @@ constexpr const char* kAllowed[] = {
     "rt_sigqueueinfo", "sigaltstack", "kill", "tkill", "tgkill", "signalfd", "signalfd4",
     // Processes and threads (clone, prctl, prlimit64 apart).
     "fork", "vfork", "execve", "exit", "exit_group", "wait4", "waitid", "set_tid_address", "set_robust_list",
-    "get_robust_list", "rseq", "arch_prctl", "getpid", "getppid", "gettid", "getpgid", "setpgid", "getpgrp", "getsid",
-    "setsid", "sched_yield", "sched_getaffinity", "sched_setaffinity", "sched_getparam", "sched_getscheduler",
+    "get_robust_list", "rseq", "arch_prctl", "getpid", "getppid", "gettid", "getpgid", "getpgrp", "getsid",
+    "sched_yield", "sched_getaffinity", "sched_setaffinity", "sched_getparam", "sched_getscheduler",
     "sched_get_priority_max", "sched_get_priority_min", "getpriority", "setpriority", "getcpu", "pidfd_open",
     "pidfd_send_signal",
     // Asking.
@@ -259,6 +260,8 @@ constexpr const char* kDenied[] = {  // Listed so that programs see "permission 
     "mknodat",
     "setuid",
     "setgid",
+    "setsid",  // One session and group per job: the scheduler shares processor time between sessions.
+    "setpgid",
     "setresuid",
     "setresgid",
     "setgroups"};
@@ -290,8 +293,8 @@ int seccomp() {
   for (uint64_t kind : {0x00, 0x01, 0x20}) {
     ok = ok && allow_argument(filter, "mmap", SCMP_A3(SCMP_CMP_MASKED_EQ, 0x21, kind));
   }
-  for (uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, PR_SET_PDEATHSIG,
-                          PR_GET_TIMERSLACK, PR_GET_NO_NEW_PRIVS, 0x53564d41 /* PR_SET_VMA: names for mappings. */}) {
+  for (uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, PR_GET_TIMERSLACK,
+                          PR_GET_NO_NEW_PRIVS, 0x53564d41 /* PR_SET_VMA: names for mappings. */}) {
     ok = ok && allow_argument(filter, "prctl", SCMP_A0(SCMP_CMP_EQ, option));
   }
   for (uint64_t request : {TCGETS, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TIOCGWINSZ}) {
@@ -330,6 +333,7 @@ int tritonrl_sandbox_monitor(void) {
 }
 
 int tritonrl_sandbox_enter(uint64_t memory_bytes, uint64_t tmp_bytes, int keep_fd_a, int keep_fd_b, int deadline_s) {
+  setsid();                                   // kill(0, ...) reaches this job and nobody else.
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // The job never outlives its monitor.
   write_text("/proc/self/oom_score_adj", "1000");
   uint64_t data_bytes = status_bytes("VmData"), address_bytes = status_bytes("VmSize");  // Before /proc changes.

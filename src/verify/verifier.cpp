@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "base/text.h"
 
 namespace tritonrl {
@@ -16,8 +17,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Children learn weight seeds, which come from the same secret as the inputs. A guess at a configured seed can be held
+// against one, but each guess costs this many dependent steps (about 30 ms of a core), and validate() leaves 2^32 of
+// them at least. The seed goes into every step, so that no two of them end alike.
+constexpr uint64_t kStretch = 1 << 21;
+
+uint64_t stretched(uint64_t seed) {
+  uint64_t key = seed;
+  for (uint64_t i = 0; i < kStretch; ++i) key = Rng(key).at(seed + i).key();
+  return Rng(key).at(seed).key();
+}
+
 int64_t secret_seed(int64_t configured) {
-  if (configured != 0) return configured;
+  if (configured != 0) return static_cast<int64_t>(stretched(static_cast<uint64_t>(configured)));
   return static_cast<int64_t>(std::stoull(random_hex(8), nullptr, 16) >> 1);
 }
 
@@ -33,6 +45,17 @@ std::unique_ptr<GpuLanes> open_lanes(int64_t wanted) {
   if (wanted > have) throw environment_error(cat("verify.gpus is ", wanted, ", but this machine has ", have));
   if (wanted >= 0) devices.resize(static_cast<size_t>(wanted));
   return devices.empty() ? nullptr : GpuLanes::open(devices);
+}
+
+// Something of ours threw. The candidate has no verdict, and the others are none of its business.
+Verdict fault(const Candidate& candidate, const std::string& what) {
+  Verdict verdict;
+  verdict.candidate_id = candidate.id;
+  verdict.task_id = candidate.task.id;
+  verdict.level = candidate.task.level;
+  verdict.outcome = Outcome::kHarnessFault;
+  verdict.stages = {{Stage::kExtract, Outcome::kHarnessFault, 0, clean_message(cat("verifying failed: ", what))}};
+  return verdict;
 }
 
 }  // namespace
@@ -117,10 +140,19 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
   std::atomic<size_t> next{0};
   std::mutex mutex;  // Guards on_verdict and problem.
   std::exception_ptr problem;
+  auto verify_one = [&](const Candidate& candidate) {
+    try {
+      return funnel_->verify(candidate);
+    } catch (const Error& error) {
+      return fault(candidate, error.message());
+    } catch (const std::exception& error) {
+      return fault(candidate, error.what());
+    }
+  };
   auto work = [&] {
     for (size_t g = next++; g < groups.size(); g = next++) {
       try {
-        Verdict verdict = funnel_->verify(candidates[groups[g][0]]);
+        Verdict verdict = verify_one(candidates[groups[g][0]]);
         std::lock_guard lock(mutex);
         if (problem) return;
         for (size_t index : groups[g]) {

@@ -38,7 +38,8 @@ class Verifier {
   // The same over a given pool (tests).
   static std::unique_ptr<Verifier> over(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams = {});
 
-  // Blocks until every candidate has a verdict; order of results = order of input. Candidates with the same task and
+  // Blocks until every candidate has a verdict (a harness fault where something of ours throws); order of results =
+  // order of input. Candidates with the same task and
   // text are verified once. `progress` gets the number done so far, from one thread at a time.
   std::vector<Verdict> verify(std::span<const Candidate> candidates,
                               const std::function<void(int64_t done)>& progress = {});

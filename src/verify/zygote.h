@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Zygotes: the verifier's end of worker/PROTOCOL.md.
 //
-// Theory of operation. A Zygote is one Python process in the outer jail, with torch and triton imported, that forks a
-// sandboxed child for each job. We talk to it over one stream socket: submit() writes a frame and leaves a promise, a
-// reader thread fulfils promises as answers arrive, in any order. The zygote itself is ours and runs no candidate code,
-// so anything wrong *on the wire* (garbage, half a frame, an answer to nothing) is a harness fault: the connection is
-// given up, the process group killed, and every job in flight is answered kLost. What is *inside* a payload comes from
-// a child and may be hostile; blob.h judges that.
+// Theory of operation. A Zygote is a Python broker in the outer jail and its fork server, which has torch and triton
+// imported, holds no job's bytes, and forks a sandboxed child for each job. We talk to it over one stream socket:
+// submit() writes a frame and leaves a promise, a reader thread fulfils promises as answers arrive, in any order. The
+// zygote itself is ours and runs no candidate code, so anything wrong *on the wire* (garbage, half a frame, an answer
+// to nothing) is a harness fault: the connection is given up, the process group killed, and every job in flight is
+// answered kLost. What is *inside* a payload comes from a child and may be hostile; blob.h judges that.
 //
 // A child that hangs is killed by its monitor at the job's deadline. A zygote that hangs is noticed by whoever waits:
 // deadline + kGraceS later it is killed. ZygotePool starts a new one with the next job.

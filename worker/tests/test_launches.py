@@ -191,7 +191,7 @@ def kernel(x_ptr, y_ptr, n, op: tl.constexpr, kind: tl.constexpr, BLOCK: tl.cons
         self.compiled(answer, answer["specs"][0])
 
     def test_errors_name_the_line_of_the_candidate(self):
-        for change in (("offsets < n", "offsets < m"), ("x * 2.0", "x * nothing")):
+        for change in (("tl.arange(0, BLOCK)", "tl.arange(0, 3 * BLOCK)"), ("x * 2.0", "tl.dot(x, x)")):
             source = model(self.CALL).replace(*change)
             _, answer, _ = self.launches(source)
             result, _ = run("compile", {"kernels": answer["kernels"], "spec": answer["specs"][0]})
@@ -221,7 +221,7 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
         source = model(self.CALL).replace("x_ptr, y_ptr, n, BLOCK", "x_ptr, y_ptr, n: print('host'), BLOCK")
         _, answer, _ = self.launches(source)
         result, _ = run("compile", {"kernels": answer["kernels"], "spec": answer["specs"][0]})
-        self.assertIn("print", result["failure"]["message"])
+        self.assertTrue(result["ok"])
         answer["kernels"][answer["specs"][0]["kernel"]]["source"] += "\nimport os\n"
         result, _ = run("compile", {"kernels": answer["kernels"], "spec": answer["specs"][0]})
         self.assertEqual(result["failure"]["kind"], "compile_error")

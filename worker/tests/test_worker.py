@@ -10,6 +10,7 @@ import unittest
 
 import torch
 from harness import WORKER, Zygote, pair, parse_blob, tensors
+from plan_format import pack
 
 CASES = os.path.join(os.path.dirname(WORKER), "tests", "cases")
 # How the worker alone sees an outcome of the whole verifier.
@@ -269,6 +270,15 @@ class Interpreting(WithZygotes):
         self.assertEqual(result["failure"]["kind"], "unsupported")
         self.assertIn("GPU", result["failure"]["message"])
 
+    def test_a_grid_too_large_for_64_bits_is_too_many_programs(self):
+        candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
+        answer, area = self.pair.oracle(TASK)
+        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        next(s for s in recording["cases"][0]["plan"]["tape"] if "launch" in s)["choices"][0]["grid"] = [(1 << 31) - 1, 65535, 65535]
+        own = pack(recording, own)
+        _, result, _ = self.pair.interpret(recording, own, answer, area)
+        self.assertEqual(result["failure"]["kind"], "unsupported")
+
     def test_broken_guards_are_named(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 205, BLOCK=128); return y")
         answer, area = self.pair.oracle(TASK)
@@ -277,6 +287,72 @@ class Interpreting(WithZygotes):
         plan = recording["cases"][0]["plan"]
         storage = next(v["storage"] for v in plan["values"] if v["id"] == plan["outputs"]["id"])
         self.assertEqual(result["guards_broken"], [storage])
+
+
+    def of_text(self, text, poison=7, **changes):
+        """Outcome of interpreting TASK's Plan with another text in place of the recorded kernel's."""
+        candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
+        answer, area = self.pair.oracle(TASK)
+        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        recording["kernels"][0].update(changes, source=text)
+        own = pack(recording, own)
+        _, result, result_area = self.pair.interpret(recording, own, answer, area, poison=poison)
+        if not result["ok"]:
+            return result["failure"]["kind"]
+        good = torch.equal(tensors(result["outputs"], result_area), tensors(answer["outputs"], area))
+        return "pass" if good else "wrong_output"
+
+    HEAD_OF = "def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
+    BODY = """    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+"""
+    STORE = "    tl.store(y_ptr + offsets, {}, mask=mask)\n"
+
+    def test_rules_hold_for_texts_that_were_never_recorded(self):
+        self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + self.STORE.format("x * 2.0")), "pass")
+        for body in ("    __import__('torch')\n", "    x_ptr.handle\n", "    tl.core\n",
+                     "    '''\ndef kernel(x_ptr, y_ptr, n, BLOCK):\n    evil()\n#'''\n"):
+            with self.subTest(body):
+                text = self.HEAD_OF + body + self.BODY + self.STORE.format("x * 2.0")
+                self.assertEqual(self.of_text(text), "rule_break")
+        text = self.HEAD_OF + self.BODY + self.STORE.format("x * 2.0")
+        for entry in ({"name": "knobs", "kind": "member", "path": "triton.language.core", "member": "knobs"},
+                      {"name": "__builtins__", "kind": "value", "value": {"l": []}}):
+            with self.subTest(entry["name"]):
+                self.assertEqual(self.of_text(text.replace("BLOCK +", "BLOCK + knobs +") if "path" in entry else text,
+                                              globals=[{"name": "tl", "kind": "module", "path": "triton.language"},
+                                                       entry]), "rule_break")
+
+    def test_programs_that_race_are_wrong(self):
+        store = self.STORE.format("x * 2.0")
+        reads_the_next = "    tl.device_print('', tl.load(y_ptr + offsets + BLOCK, mask=mask))\n" + store
+        for body, poison, expected in (
+                (reads_the_next, 6, "pass"),  # In order the next program has not been there yet.
+                (reads_the_next, 7, "wrong_output"),
+                (store + "    tl.store(y_ptr + 199, 1.0 * tl.program_id(0))\n", 6, "wrong_output"),
+                (store + "    tl.store(y_ptr + 200, 1.0)\n", 6, "pass"),  # Beyond the data, and all agree.
+                (store + "    tl.store(y_ptr + 200 + offsets * 0, x)\n", 6, "wrong_output"),
+                (store + "    tl.atomic_add(y_ptr + 201, 1.0)\n", 6, "pass"),
+                (store + "    tl.atomic_add(y_ptr + 201, 1.0, sem='relaxed')\n"
+                         "    tl.load(y_ptr + 201)\n", 6, "wrong_output"),
+                (store + "    tl.atomic_add(y_ptr + 0, 0.0)\n", 6, "wrong_output"),
+                (store + "    p = (y_ptr + 201).to(tl.pointer_type(tl.int8))\n"
+                         "    tl.store(p + 3, 1, mask=tl.program_id(0) == 0)\n"
+                         "    tl.load(y_ptr + 201)\n", 6, "wrong_output")):
+            with self.subTest(body, poison=poison):
+                self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + body, poison), expected)
+
+    def test_what_a_compiler_would_do(self):
+        for value in ("tl.where(((offsets < 0) and (offsets >= 0)), 0.0, x * 2.0)",
+                      "tl.where(((offsets >= 0) or (offsets < 0)), x * 2.0, 0.0)",
+                      "tl.where(not (offsets >= 0), 0.0, x * 2.0)",
+                      "x * 2.0 + (float('nan') + tl.zeros_like(x)).to(tl.int32)",
+                      "x * 2.0 + ((1e30 + tl.zeros_like(x)).to(tl.int32) - 2147483647)",
+                      "x * tl.maximum(tl.zeros_like(x) + float('nan'), 2.0)",
+                      "x * (2.0 if (n > 0 and BLOCK == 128 and True) else 1.0)"):
+            with self.subTest(value):
+                self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + self.STORE.format(value)), "pass")
 
 
 class Hostile(WithZygotes):
@@ -352,11 +428,15 @@ for fd in range(3, 64):
 
         with open(f"/proc/{self.pair.recorder.process.pid}/cmdline", "rb") as file:
             command_line = file.read()  # Forks keep it.
+        before = alive()  # Broker and fork server.
         done, _ = self.send("""
 import os, time
 for _ in range(5):
     if os.fork() == 0:
-        os.setsid()
+        try:
+            os.setsid()
+        except PermissionError:
+            pass
         time.sleep(100)
         os._exit(0)
 os._exit(5)
@@ -364,9 +444,9 @@ os._exit(5)
         self.assertEqual((done["status"], done["code"]), ("exited", 5))
         self.assertLess(done["waited"], 5)
         deadline = time.monotonic() + 5
-        while alive() > 1 and time.monotonic() < deadline:
+        while alive() > before and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.assertEqual(alive(), 1)
+        self.assertEqual(alive(), before)
 
     @unittest.skipUnless(os.environ.get("TRITONRL_SANDBOX_LIBRARY"), "needs the sandbox")
     def test_fork_bomb(self):
@@ -374,6 +454,41 @@ os._exit(5)
                             deadline_s=1.0)
         self.assertEqual(done["status"], "deadline")
         self.assertLess(done["waited"], 8)
+
+    SPY = """
+table = bytes((c + 1) % 256 for c in range(256))
+needle = bytes(reversed({needle!r}))  # Translated: as it is, it shall not be in this process.
+found = 0
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+    for line in maps.read().splitlines():
+        span, mode = line.split()[:2]
+        at, end = (int(part, 16) for part in span.split("-"))
+        while mode.startswith("rw") and at < end:
+            memory.seek(at)
+            try:
+                data = memory.read(min(end - at, 1 << 22))
+            except OSError:
+                break
+            found += data.translate(table).count(needle)
+            at += max(1, len(data))
+raise RuntimeError(f"found {{found}}")
+"""
+
+    def test_a_child_holds_nothing_of_other_jobs(self):
+        marker = b"the-secret-of-another-job"
+        translated = bytes(c + 1 for c in marker)
+        zygote = self.pair.recorder
+        busy = self.WRITE.format(times=f"1 + {marker!r} * 100", rest="import time; time.sleep(3)")
+        for _ in range(3):
+            zygote.submit("record", self.pair.record_args(TASK, busy, self.answer))
+        time.sleep(0.7)
+        source = self.SPY.format(needle=translated[::-1])
+        spy = zygote.submit("record", self.pair.record_args(TASK, source, self.answer))
+        answers = {}
+        while len(answers) < 4:
+            done, payload = zygote.receive()
+            answers[done["id"]] = payload
+        self.assertIn("found 0", parse_blob(answers[spy])[0]["failure"]["message"])
 
     def test_jobs_overlap_and_can_be_killed(self):
         zygote = self.pair.recorder

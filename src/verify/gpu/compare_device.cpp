@@ -93,8 +93,8 @@ void Judgement::add_floats(int64_t from, const at::Tensor& chunk) {
     not_finite = finite.logical_and(c.isfinite().logical_not_());
     error.masked_fill_(not_finite.logical_or(finite.logical_not()), 0);
   }
-  at::Tensor sums = at::stack({error.dot(error), at::div(error, bound).nan_to_num_(0).max(), wrong.sum().to(at::kDouble),
-                               not_finite.sum().to(at::kDouble)})
+  at::Tensor sums = at::stack({error.dot(error), at::div(error, bound).nan_to_num_(0).max(),
+                               wrong.sum().to(at::kDouble), not_finite.sum().to(at::kDouble)})
                         .cpu();
   sum_squares_ += sums[0].item<double>();
   worst_ = std::max(worst_, sums[1].item<double>());

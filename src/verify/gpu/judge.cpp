@@ -40,6 +40,13 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
          (bytes == 0 || at::equal(bytes_of(x, 0, bytes), bytes_of(y, 0, bytes)));
 }
 
+at::Tensor from_bytes(const PlanParameter& parameter, const PlanValue& value, at::Device device) {
+  at::Tensor host = at::empty(value.shape, at::TensorOptions(at::kCPU).dtype(to_torch(value.dtype)));
+  if (host.nbytes() != parameter.initial.size()) throw ReplayFailure{Outcome::kTampered, "a parameter of another size"};
+  std::copy(parameter.initial.begin(), parameter.initial.end(), static_cast<char*>(host.data_ptr()));
+  return host.to(device);
+}
+
 // Inputs whose memory some step of forward writes to.
 std::vector<size_t> written_inputs(const Plan& plan) {
   std::set<int64_t> written;
@@ -314,6 +321,12 @@ Judge::ReferenceCase& Judge::reference(const Json& question) {
   seed_device(options_.device, static_cast<uint64_t>(weight_seed));
   at.own->run_init();
   for (const PlanParameter& parameter : plan->parameters) {
+    if (!at.own->has(parameter.value) && parameter.has_bytes) {  // A constant of forward's, made from Python numbers.
+      at::Tensor constant = from_bytes(parameter, plan->values[static_cast<size_t>(parameter.value)], options_.device);
+      at.own->bind(parameter.value, constant);
+      at.exact->bind(parameter.value, at::isFloatingType(constant.scalar_type()) ? constant.to(at::kDouble) : constant);
+      continue;
+    }
     at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value)});
   }
   perturb(at, weight_seed);
@@ -441,9 +454,7 @@ void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCas
     auto options = at::TensorOptions(options_.device).dtype(to_torch(value.dtype));
     at::Tensor initial = at::empty(value.shape, options);
     if (own->has_bytes) {
-      at::Tensor host = at::empty(value.shape, options.device(at::kCPU));
-      std::copy(own->initial.begin(), own->initial.end(), static_cast<char*>(host.data_ptr()));
-      initial = host.to(options_.device);
+      initial = from_bytes(*own, value, options_.device);
     } else if (plan.init_steps > 0) {
       pull(plan.name, "value", own->value, static_cast<int64_t>(initial.nbytes()),
            [&](int64_t offset, const at::Tensor& chunk) { bytes_of(initial, offset, chunk.numel()).copy_(chunk); });

@@ -213,6 +213,8 @@ bool refused(long result) { return result < 0; }
     return names.find(word) == std::string::npos;
   };
   report("user_namespace", up("user_namespace"), "the kernel refuses user namespaces");
+  report("process_group", getpgrp() == getpid() && getsid(0) == getpid() && refused(setpgid(0, 0)),
+         "a signal to its own group reaches others");
   report("pid_namespace", getpid() == 1, "other processes can be seen and signalled");
   report("private_root", up("private_root") && access("/home", F_OK) != 0 && access("/root", F_OK) != 0,
          "the machine's file system is visible");
@@ -220,7 +222,9 @@ bool refused(long result) { return result < 0; }
   if (fd >= 0) unlink("/usr/tritonrl_probe");
   report("read_only_root", fd < 0, "files outside /tmp can be written");
   report("private_tmp", up("private_tmp"), "no private /tmp of limited size");
-  report("private_proc", up("private_proc"), "/proc shows the machine");
+  int score = open("/proc/self/oom_score_adj", O_WRONLY);
+  if (score >= 0) close(score);
+  report("private_proc", up("private_proc") && score < 0, "/proc shows the machine, or can be written to");
   int inet = socket(AF_INET, SOCK_STREAM, 0), local = socket(AF_UNIX, SOCK_STREAM, 0);
   report("no_network", refused(inet) && refused(local), "sockets can be made");
   report("no_privileges", up("no_privileges") && refused(setgid(0)) && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
@@ -231,7 +235,7 @@ bool refused(long result) { return result < 0; }
   getrlimit(RLIMIT_FSIZE, &files);
   getrlimit(RLIMIT_CORE, &core);
   report("memory_limit", up("memory_limit") && data.rlim_cur < (1ull << 40), "memory is not limited");
-  report("process_limit", up("process_limit") && processes.rlim_cur <= 64, "the number of processes is not limited");
+  report("process_limit", up("process_limit") && processes.rlim_cur <= 16, "the number of processes is not limited");
   report("resource_limits", up("resource_limits") && files.rlim_cur <= (1 << 20) && core.rlim_cur == 0,
          "files and core dumps are not limited");
   report("seccomp", up("seccomp") && refused(syscall(SYS_unshare, 0)) && refused(syscall(SYS_ptrace, 0, 0, 0, 0)),

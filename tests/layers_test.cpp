@@ -78,11 +78,21 @@ TEST(Layers, TorchStaysInItsRooms) {
     std::string room = fs::relative(entry.path(), TRITONRL_SOURCE_DIR "/src").begin()->string();
     if (room != "base" && room != "data" && room != "verify" && room != "reward" && room != "report") continue;
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+    if (entry.path().parent_path() == TRITONRL_SOURCE_DIR "/src/verify/gpu") continue;  // Programs of their own.
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {
       bool torch = line.rfind("#include <ATen", 0) == 0 || line.rfind("#include <torch", 0) == 0 ||
                    line.rfind("#include <c10", 0) == 0;
       EXPECT_FALSE(torch) << entry.path() << ": " << line;
+    }
+  }
+}
+
+TEST(Layers, NothingOutsideIncludesTheGpuPrograms) {
+  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
+    if (!entry.is_regular_file() || entry.path().parent_path() == TRITONRL_SOURCE_DIR "/src/verify/gpu") continue;
+    for (const auto& included : includes(entry.path())) {
+      EXPECT_NE(included.rfind("verify/gpu/", 0), 0u) << entry.path() << " includes " << included;
     }
   }
 }

@@ -69,8 +69,9 @@ TEST(Program, ExitCodesSayWhoseFaultItIs) {
   EXPECT_EQ(wrong.code, 1) << wrong.said;
   EXPECT_EQ(run({"verify", "no_such_file.py", "--task", task}).code, 2);
   EXPECT_EQ(run({"verifi"}).code, 2);
+  fs::remove_all(testing::TempDir() + "/tritonrl_program_test_none");
   Ended no_model = run({"train", kSource + "/configs/quickstart.yaml", "--set", "policy.model=/nowhere", "--set",
-                        "run.folder=" + testing::TempDir() + "/none"});
+                        "run.folder=" + testing::TempDir() + "/tritonrl_program_test_none"});
   EXPECT_TRUE(no_model.code == 2 || no_model.code == 3) << no_model.said;
   EXPECT_THAT(no_model.said, HasSubstr("/nowhere"));
 }

@@ -55,6 +55,7 @@ std::unique_ptr<Channel> Channel::start(const std::vector<std::string>& command,
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, theirs, kHelperSocket);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);  // Kernels may print.
   if (inherit >= 0) posix_spawn_file_actions_adddup2(&actions, inherit, kHelperExtra);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tritonrl_replay DEVICE: the replayer's process; started by the judge, see replayer.h.
+#include <cuda_runtime_api.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,8 +19,11 @@ int main(int argc, char** argv) {
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // The judge starts replayers from its one thread.
   try {
+    at::Device device(argv[1]);
+    if (device.is_cuda() && cudaSetDevice(device.index()) != cudaSuccess)
+      throw environment_error("no such GPU", argv[1]);
     auto judge = Channel::of_parent();
-    Replayer(*judge, at::Device(argv[1])).serve();
+    Replayer(*judge, device).serve();
     ::_exit(0);  // A spoilt context may hang in its destructors.
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tritonrl_replay: %s\n", error.what());

@@ -129,26 +129,33 @@ std::vector<double> time_steps(size_t steps, const std::function<void(std::funct
 }
 
 std::vector<NoiseBand> measure_noise() {
-  constexpr int kRepeats = 8;
+  constexpr int kRepeats = 12;
+  constexpr size_t kPlaces = 4;
   std::vector<NoiseBand> bands;
   for (int64_t mib : {1, 64, 512, 4096}) {
-    at::Tensor from, to;
+    // Where in memory a computation works changes its time, so the two of a pair work in different places.
+    std::vector<std::pair<at::Tensor, at::Tensor>> places;
     try {
-      from = at::ones({mib << 18}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
-      to = at::empty_like(from);
+      for (size_t i = 0; i < kPlaces; ++i) {
+        at::Tensor from = at::ones({mib << 18}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
+        places.emplace_back(from, at::empty_like(from));
+      }
     } catch (const c10::OutOfMemoryError&) {
       break;
     }
-    TimingRequest request;
-    request.reference = request.candidate = [&] { at::mul_out(to, from, from); };
     NoiseBand band;
-    for (int i = 0; i < kRepeats; ++i) {
+    for (size_t i = 0; i < kRepeats; ++i) {
+      auto& [from, to] = places[i % kPlaces];
+      auto& [other_from, other_to] = places[(i + 1 + i / kPlaces) % kPlaces];
+      TimingRequest request;
+      request.reference = [from = from, to = to]() mutable { at::mul_out(to, from, from); };
+      request.candidate = [from = other_from, to = other_to]() mutable { at::mul_out(to, from, from); };
       std::vector<double> reference, candidate;
       for (const TimedPair& pair : time_pairs(request)) {
         reference.push_back(pair.reference_s);
         candidate.push_back(pair.candidate_s);
       }
-      double r = trimmed_mean(reference, 0.1), c = trimmed_mean(candidate, 0.1);
+      double r = mean(reference), c = mean(candidate);
       band.seconds = r;
       band.ratio = std::max(band.ratio, std::abs(r / c - 1));
     }

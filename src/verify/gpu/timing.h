@@ -36,7 +36,7 @@ std::vector<double> time_steps(size_t steps, const std::function<void(std::funct
 // its duration is none.
 struct NoiseBand {
   double seconds = 0;  // Of one run.
-  double ratio = 0;    // |ratio - 1|, the largest of several repeats.
+  double ratio = 0;    // |ratio - 1|, the largest of several repeats in different places of the memory.
 };
 std::vector<NoiseBand> measure_noise();
 

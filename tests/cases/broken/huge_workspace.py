@@ -1,0 +1,25 @@
+# task: tests/cases/tasks/swish.py
+# expect: out_of_memory @tiny_run
+# why: asks for 200 GB of GPU memory
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swish_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(y_ptr + offsets, x * tl.sigmoid(x), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        workspace = torch.empty(50 * 1024**3, device=x.device)
+        y = workspace[: x.numel()].view(x.shape)
+        n = x.numel()
+        swish_kernel[(triton.cdiv(n, 256),)](x, y, n, BLOCK=256)
+        return y

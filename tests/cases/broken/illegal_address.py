@@ -1,0 +1,23 @@
+# task: tests/cases/tasks/swish.py
+# expect: runtime_error @tiny_run
+# why: reads an address that nobody has
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swish_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets.to(tl.int64) * 1000000000000, mask=mask)
+    tl.store(y_ptr + offsets, x * tl.sigmoid(x), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.numel()
+        swish_kernel[(triton.cdiv(n, 256),)](x, y, n, BLOCK=256)
+        return y

@@ -23,7 +23,8 @@ class GuardedMemory {
   static void new_poison(uint32_t random);
   static void set_poisoning(bool on);
 
-  // Words of guard zones that were overwritten since the last call, of buffers alive or freed. Waits for the device.
+  // Words of guard zones that are overwritten in live buffers, or were in those freed since the last call. Damage to a
+  // live buffer counts again until new_poison() repaints it. Waits for the device.
   static int64_t damage();
 
   static size_t held_bytes();

@@ -156,6 +156,7 @@ Json Replayer::forward(const Json& question) {
   if (device_.is_cuda()) {
     GuardedMemory::set_poisoning(true);
     GuardedMemory::new_poison(question.at("poison").get<uint32_t>());
+    GuardedMemory::damage();  // What others left behind, in buffers that were freed since, is not this run's.
   }
   seed_device(device_, question.value("seed", uint64_t{0}));
   t.set_careful(question.value("careful", false));

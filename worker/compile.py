@@ -13,7 +13,8 @@ from triton.runtime.errors import OutOfResources, PTXASError
 import fake_cuda
 from failure import Failure, describe, is_out_of_memory
 from kernels import Rebuilder, closure
-from session import OPTIONS, cubin_entry, decode_spec, spec_kernels, spec_key
+from plan_format import pack
+from session import OPTIONS, cubin_entry, decode_spec, spec_kernels
 
 # What annotations, defaults and constexpr functions may call; anything else has no business in a kernel's text.
 BUILTINS = {name: __builtins__[name] if isinstance(__builtins__, dict) else getattr(__builtins__, name) for name in (
@@ -69,4 +70,5 @@ def run(job, payload, blob, work):
         raise Failure(kind, "compile", _where(error, entries) + text) from None
     constants = {name: arg for name, arg in spec["constants"].items() if "." not in name}
     entry = cubin_entry(spec["kernel"], source.signature, constants, kernel.metadata)
-    return {"cubin": {**entry, "tensor": blob.add_bytes(kernel.kernel)}, "key": spec_key(args["kernels"], spec)}
+    blob.add_bytes(pack({"kernels": args["kernels"], "cubins": [{**entry, "tensor": kernel.kernel}], "cases": []}))
+    return {}

@@ -91,9 +91,9 @@ def spec_key(kernels, spec):
 def decode_spec(spec, function, functions):
     """(signature, constants, attrs) as triton.compiler.ASTSource wants them."""
     names = [p.name for p in function.params]
-    if list(spec["signature"]) != names:
+    if set(spec["signature"]) != set(names):
         raise ValueError("the spec's signature does not fit the kernel")
-    return ({name: _nested(kind, tuple) for name, kind in spec["signature"].items()},
+    return ({name: _nested(spec["signature"][name], tuple) for name in names},
             {_unpath(names, path): decode_constant(arg, functions) for path, arg in spec["constants"].items()},
             {_unpath(names, path): [list(pair) for pair in pairs] for path, pairs in spec["attrs"].items()})
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstring>
 
@@ -231,7 +232,7 @@ class CandidateRun {
 
   // The task itself failed: ours to mend, and of no consequence to the candidate.
   Ending unusable(const OracleAnswer& oracle) {
-    worker_lost_ |= oracle.lost;
+    if (oracle.lost) worker_lost_ = true;
     return {Outcome::kHarnessFault,
             oracle.lost ? oracle.failure
                         : cat("task ", candidate_.task.id, " is of no use: its reference failed: ", oracle.failure)};
@@ -247,7 +248,7 @@ class CandidateRun {
     job.memory_bytes = f_.config_.memory_mb << 20;
     JobAnswer answer = f_.pool_.run(kind, std::move(job));
     Ending ending = judge_exit(answer);
-    worker_lost_ |= ending.outcome == Outcome::kHarnessFault;
+    if (ending.outcome == Outcome::kHarnessFault) worker_lost_ = true;
     if (ending.outcome != Outcome::kPass) return ending;
     auto parsed = parse_blob(std::move(answer.result), answer.nonce);
     if (!parsed) return {Outcome::kTampered, parsed.why};
@@ -257,17 +258,39 @@ class CandidateRun {
   }
 
   Ending compile() {
-    if (gpu_) {
-      Ending ending = gpu_->compile(code_, [this](Json args, std::string* recording) {
-        Job job{"record", std::move(args), ""};
-        job.deadline_s = f_.config_.compile_deadline_s;
-        Blob blob;
-        Ending ending = run_job(ZygoteKind::kRecord, std::move(job), &blob);
-        if (ending.outcome == Outcome::kPass) *recording = std::string(blob.tensors());
-        return ending;
+    double until = now_s() + f_.config_.compile_deadline_s;
+    Ending ending = gpu_ ? record_for_gpu() : record_for_interpreter();
+    if (ending.outcome == Outcome::kPass) ending = policy();
+    if (ending.outcome != Outcome::kPass) return ending;
+    const PlanFile& file = gpu_ ? gpu_->recording() : recording_.file;
+    std::vector<const Plan*> plans;
+    for (const Plan& plan : file.cases) {
+      // The interpreter needs no cubins; that those of the full cases can be made is enough.
+      bool tiny = std::any_of(requests_.begin(), requests_.end(), [&](const CaseRequest& request) {
+        return request.spec.tiny && request.spec.name == plan.name;
       });
-      return ending.outcome == Outcome::kPass ? policy() : ending;
+      if (!tiny) plans.push_back(&plan);
     }
+    KernelSet kernels;
+    ending = f_.compiler_.compile(
+        file, plans, until - now_s(),
+        [this](Job job, Blob* blob) { return run_job(ZygoteKind::kRecord, std::move(job), blob); }, &kernels);
+    if (ending.outcome == Outcome::kPass && gpu_) gpu_->set_kernels(std::move(kernels));
+    return ending;
+  }
+
+  Ending record_for_gpu() {
+    return gpu_->record(code_, [this](Json args, std::string* recording) {
+      Job job{"record", std::move(args), ""};
+      job.deadline_s = f_.config_.compile_deadline_s;
+      Blob blob;
+      Ending ending = run_job(ZygoteKind::kRecord, std::move(job), &blob);
+      if (ending.outcome == Outcome::kPass) *recording = std::string(blob.tensors());
+      return ending;
+    });
+  }
+
+  Ending record_for_interpreter() {
     for (CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
       auto oracle = ask(spec, 0);
       if (!oracle->failure.empty()) return unusable(*oracle);
@@ -282,7 +305,7 @@ class CandidateRun {
     auto recording = parse_recording(blob, requests_);
     if (!recording) return {Outcome::kTampered, recording.why};
     recording_ = std::move(*recording.value);
-    return policy();
+    return {};
   }
 
   // Both policies are looked at and reported; the configured one decides.
@@ -391,7 +414,7 @@ class CandidateRun {
   int64_t launches_ = 0;
   uint64_t runs_ = 0;
   bool interpreted_ = false;
-  bool worker_lost_ = false;
+  std::atomic<bool> worker_lost_{false};
 };
 
 Funnel::Funnel(const VerifyConfig& config, WorkerPool& pool, OracleCache& oracle, const CaseSource& cases,

@@ -5,8 +5,9 @@
 //
 // Where there is a GPU, the stages from compile on are those of gpu_path.h. Where there is none:
 //
-// compile  = one `record` job: the candidate's host code runs on fake tensors, its kernels compile to real cubins; the
-//            Plan is parsed, held against the oracle's inputs and parameters, and against the policy.
+// compile  = one `record` job: the candidate's host code runs on fake tensors; the Plan is parsed, held against the
+//            oracle's inputs and parameters, and against the policy. Then a `compile` job for each kernel: it becomes a
+//            real cubin, from its text alone (kernel_compiler.h).
 // tiny_run = the tiny case's Plan (the full one's where a task names no tiny sizes) through Triton's interpreter on one
 //            secret input; and once more with the launches left out: when that gives the right answer too, Triton did
 //            nothing and the rules are broken.
@@ -25,6 +26,7 @@
 #include "base/config.h"
 #include "verify/case_source.h"
 #include "verify/gpu_path.h"
+#include "verify/kernel_compiler.h"
 #include "verify/oracle.h"
 #include "verify/plan.h"
 #include "verify/stage_order.h"
@@ -94,6 +96,8 @@ class Funnel {
   // worker is lost.
   std::string lint(const Task& task) const;
 
+  const KernelCompiler& compiler() const { return compiler_; }
+
  private:
   friend class CandidateRun;
   const VerifyConfig& config_;
@@ -101,6 +105,7 @@ class Funnel {
   OracleCache& oracle_;
   const CaseSource& cases_;
   const StageOrder& order_;
+  mutable KernelCompiler compiler_;
   int64_t secret_seed_;
   std::vector<std::string> sandbox_missing_;
   GpuTools gpu_;  // No lanes: the interpreter's path.

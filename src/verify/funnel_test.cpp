@@ -56,12 +56,14 @@ JobAnswer oracle_answer(const std::string& nonce) {
 PlanFile recording(const Json& args) {
   PlanFile file = file_of({});
   for (const Json& spec : args["cases"]) file.cases.push_back(small_plan(spec["name"], {4}));
-  return file;
+  return with_specs(std::move(file));
 }
 
 JobAnswer record_answer(const std::string& nonce, const PlanFile& file) {
   return exited(blob_bytes({{"nonce", nonce}, {"ok", true}}, write_plan_file(file)));
 }
+
+JobAnswer compile_answer(const std::string& nonce) { return record_answer(nonce, file_of({})); }
 
 JobAnswer interpret_answer(const std::string& nonce, const float (&output)[4]) {
   Json header = {{"nonce", nonce},
@@ -80,6 +82,7 @@ JobAnswer honest(const Job& job, const std::string& nonce) {
   const float garbage[4] = {NAN, NAN, NAN, NAN};
   if (job.kind == "oracle") return oracle_answer(nonce);
   if (job.kind == "record") return record_answer(nonce, recording(job.args));
+  if (job.kind == "compile") return compile_answer(nonce);
   return has_launches(job) ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
 }
 
@@ -362,10 +365,13 @@ TEST(Funnel, ForgedRecordings) {
   EXPECT_EQ(outcome([](File& f) { f.cases[0].inputs.clear(); }), Outcome::kTampered);
   EXPECT_EQ(outcome([](File& f) { f.cases[0].values[0] = plan_value(0, {2}); }), Outcome::kTampered);
   EXPECT_EQ(outcome([](File& f) { f.cases[0].values[0].dtype = Dtype::kInt32; }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](File& f) { f.cases[0].tape[1].choices[0].cubin = -1; }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](File& f) { f.cases[1].tape[1].choices[0].cubin = -1; }), Outcome::kPass);  // Not compiled.
-  EXPECT_EQ(outcome([](File& f) { f.cubins.clear(); }), Outcome::kTampered);
-  EXPECT_EQ(outcome([](File& f) { f.cubins[0].image = "text"; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.cases[0].tape[1].choices[0].spec = -1; }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) { f.specs.clear(); }), Outcome::kTampered);
+  EXPECT_EQ(outcome([](File& f) {  // A cubin that we did not compile.
+              f.cubins = file_of({}).cubins;
+              f.cases[0].tape[1].choices[0].cubin = 0;
+            }),
+            Outcome::kTampered);
   // Work that is said to have been done before forward().
   EXPECT_EQ(outcome([](File& f) { f.cases[0].init_steps = 1; }), Outcome::kTampered);
   EXPECT_EQ(outcome([](File& f) {
@@ -391,6 +397,29 @@ TEST(Funnel, ForgedRecordings) {
   EXPECT_EQ(blob(Json::object(), ""), Outcome::kPass);
   EXPECT_EQ(blob({{"outcome", "pass"}}, ""), Outcome::kTampered);
   EXPECT_EQ(blob(Json::object(), "more"), Outcome::kTampered);
+}
+
+TEST(Funnel, CompileJobsDecideTheCompileStage) {
+  auto verdict = [](const FakePool::Answer& answer) { return run(lying("compile", answer)).verdict; };
+  auto failing = [](const char* kind) {
+    return [=](const Job&, const std::string& nonce) {
+      Json failure = {{"kind", kind}, {"phase", "compile"}, {"message", "candidate.py:7 in k: no such thing"}};
+      return exited(blob_bytes({{"nonce", nonce}, {"ok", false}, {"failure", failure}}));
+    };
+  };
+  Verdict wrong = verdict(failing("compile_error"));
+  EXPECT_EQ(wrong.outcome, Outcome::kCompileError);
+  EXPECT_EQ(wrong.stopped_at, Stage::kCompile);
+  EXPECT_NE(wrong.reason().find("candidate.py:7"), std::string::npos);
+  EXPECT_EQ(verdict([](const Job&, const std::string& nonce) { return record_answer(nonce, PlanFile()); }).outcome,
+            Outcome::kTampered);
+  EXPECT_EQ(verdict([](const Job&, const std::string&) { return JobAnswer{}; }).outcome, Outcome::kHarnessFault);
+  EXPECT_EQ(verdict([](const Job& job, const std::string& nonce) {
+              EXPECT_EQ(job.args["kernels"].size(), 1u);
+              EXPECT_EQ(job.args["spec"]["kernel"], 0);
+              return compile_answer(nonce);
+            }).outcome,
+            Outcome::kPass);
 }
 
 TEST(Funnel, TheInterpreterGetsTheRecordingAndTheOraclesTensors) {

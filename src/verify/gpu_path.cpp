@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kFloorShare = 0.9;  // Of what the memory needs: faster than that is no measurement.
 constexpr int64_t kMaxReadings = 1000;
-// A plain mean of a reference against itself is off by up to this much at any duration (bench/results/h200_references.md);
-// the band measured at start, on element-wise kernels, is narrower for long runs.
+// A plain mean of a reference against itself is off by up to this much at any duration
+// (bench/results/h200_references.md); the band measured at start, on element-wise kernels, is narrower for long runs.
 constexpr double kLeastBand = 0.03;
 
 std::string sizes_text(const std::map<std::string, int64_t>& constants) {
@@ -46,7 +46,7 @@ StageEnd GpuPath::end(const GpuAnswer& answer) {
   return {answer.outcome, answer.message};
 }
 
-StageEnd GpuPath::compile(const std::string& code, const RunRecord& run_record) {
+StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
   reference_ = tools_.references->ask(task_, cases_, weight_seed_);
   if (!reference_->failure.empty()) {
     lost_ |= reference_->lost;
@@ -74,11 +74,6 @@ StageEnd GpuPath::compile(const std::string& code, const RunRecord& run_record) 
     const Plan* plan = recording_.find(spec.name);
     if (!plan) return {Outcome::kTampered, "the recording lacks a case"};
     if (plan->input_steps > 0) return {Outcome::kTampered, "the recording makes its own inputs"};
-    for (const PlanStep& step : plan->tape) {
-      for (const PlanChoice& choice : step.choices) {
-        if (choice.cubin < 0) return {Outcome::kTampered, "a launch without a cubin"};
-      }
-    }
   }
   return {};
 }
@@ -87,7 +82,7 @@ StageEnd GpuPath::lease() {
   if (lane_) return {};
   lane_.emplace(tools_.lanes->acquire());
   GpuAnswer answer = lane_->give_task(reference_->key, *reference_->file.bytes);
-  if (answer.outcome == Outcome::kPass) answer = lane_->give_candidate(*recording_.bytes);
+  if (answer.outcome == Outcome::kPass) answer = lane_->give_candidate(make_bundle(recording_, kernels_));
   return end(answer);
 }
 

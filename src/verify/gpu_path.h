@@ -2,7 +2,7 @@
 // GPU path: the funnel's stages where there is a GPU. Same stages, same outcomes as the interpreter's path, other
 // means:
 //
-//   compile   the reference and the candidate are recorded; nothing is run
+//   compile   the reference and the candidate are recorded, and the candidate's kernels compiled; nothing is run
 //   tiny_run  the tiny case replayed on one secret input, and once more without its launches (the kill switch)
 //   full_run  every other case on its secret inputs, the first once more among other garbage
 //   time      reference and candidate interleaved on different inputs, the timed outputs judged once more
@@ -18,8 +18,10 @@
 
 #include "base/rng.h"
 #include "verify/gpu_lane.h"
+#include "verify/kernel_compiler.h"
 #include "verify/plan.h"
 #include "verify/reference.h"
+#include "verify/stage_end.h"
 #include "verify/timing_protocol.h"
 
 namespace tritonrl {
@@ -30,12 +32,6 @@ struct GpuTools {
   const TimingProtocol* timing = nullptr;
 };
 
-// How a stage ended.
-struct StageEnd {
-  Outcome outcome = Outcome::kPass;
-  std::string message;
-};
-
 class GpuPath {
  public:
   // run_record: answers a `record` job with a recording's bytes, or says how it ended.
@@ -43,7 +39,8 @@ class GpuPath {
   GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
           Rng poison);
 
-  StageEnd compile(const std::string& code, const RunRecord& run_record);
+  StageEnd record(const std::string& code, const RunRecord& run_record);
+  void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the recording's specs.
   StageEnd lease();  // Waits for a GPU; the stages below do it themselves.
   StageEnd tiny_run(double deadline_s);
   StageEnd full_run(double deadline_s, bool with_kill_switch);
@@ -69,6 +66,7 @@ class GpuPath {
   Rng inputs_, poison_;
   std::shared_ptr<const Reference> reference_;
   PlanFile recording_;
+  KernelSet kernels_;
   std::optional<GpuLease> lane_;
   bool lost_ = false, ran_ = false;
   std::optional<TimingResult> timing_;

@@ -148,6 +148,7 @@ struct PlanSpec {
 // A whole recording (docs/plan.md). Views point into `bytes`, which it owns.
 struct PlanFile {
   std::shared_ptr<const std::string> bytes;
+  std::vector<std::shared_ptr<const std::string>> more_bytes;  // Of cubins that were linked in.
   std::vector<PlanKernel> kernels;
   std::vector<PlanCubin> cubins;
   std::vector<PlanSpec> specs;

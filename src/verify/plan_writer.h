@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "verify/plan.h"
@@ -301,6 +302,23 @@ inline PlanFile file_of(std::vector<Plan> cases) {
   cubin.image = "\177ELF";
   file.cubins.push_back(std::move(cubin));
   file.cases = std::move(cases);
+  return file;
+}
+
+// As a candidate's is recorded: specs where file_of() has cubins.
+inline PlanFile with_specs(PlanFile file) {
+  for (size_t i = 0; i < file.cubins.size(); ++i) {
+    PlanSpec spec;
+    spec.kernel = file.cubins[i].kernel;
+    spec.json = {{"kernel", spec.kernel}, {"key", cat("k", i)}, {"constants", Json::object()}};
+    file.specs.push_back(std::move(spec));
+  }
+  file.cubins.clear();
+  for (Plan& plan : file.cases) {
+    for (PlanStep& step : plan.tape) {
+      for (PlanChoice& choice : step.choices) choice.spec = std::exchange(choice.cubin, -1);
+    }
+  }
   return file;
 }
 

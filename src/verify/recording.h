@@ -28,8 +28,7 @@ Json record_arguments(const Task& task, const std::string& code, int64_t weight_
                       const std::vector<CaseRequest>& requests);
 
 // Strict: bytes that are a recording, of every case asked for and no other; with inputs and parameters of the shapes
-// and dtypes that were asked for, nothing computed before forward(), and a cubin for each launch of a case that was to
-// be compiled.
+// and dtypes that were asked for, and nothing computed before forward().
 Parsed<Recording> parse_recording(const Blob& blob, const std::vector<CaseRequest>& requests);
 
 // The parameters' values to run with, in the order of the plan's parameters: the oracle's (perturbed) value for one of

@@ -108,7 +108,7 @@ Json record_case(const Plan& reference, const CaseSpec& spec) {
           {"init_inputs", reference.notes.value("init_inputs", Json::array())},
           {"reference_parameters", parameters},
           {"inputs", inputs},
-          {"compile", true}};
+          {"compile", false}};
 }
 
 }  // namespace tritonrl

@@ -62,11 +62,11 @@ class Zygote:
         return self.next_id
 
     def run(self, job, args, payload=b"", **limits):
-        """(done frame, blob's header or None, tensor area). A recording's dicts are put into its header."""
+        """(done frame, blob's header or None, tensor area). A recording's dicts are put into the header."""
         self.submit(job, args, payload, **limits)
         done, blob = self.receive()
         header, area = parse_blob(blob)
-        if job == "record" and header is not None and header["ok"]:
+        if job in ("record", "compile") and header is not None and header["ok"]:
             header.update(unpack(area))
         return done, header, area
 

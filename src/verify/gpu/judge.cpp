@@ -143,7 +143,7 @@ Json Judge::answer(const Json& question, std::string payload) {
   if (what == "candidate") {
     candidate_.reset();
     if (at_work_) at_work_->has_candidate = false;
-    auto parsed = parse_plan_file(std::make_shared<const std::string>(payload));
+    auto parsed = parse_bundle(std::make_shared<const std::string>(payload));
     if (!parsed) throw ReplayFailure{Outcome::kTampered, parsed.why};
     candidate_ = std::move(*parsed.value);
     candidate_bytes_ = std::move(payload);

@@ -30,6 +30,7 @@
 #include "verify/gpu/compare_device.h"
 #include "verify/gpu/staging.h"
 #include "verify/gpu/tape.h"
+#include "verify/kernel_compiler.h"
 
 namespace tritonrl {
 

@@ -92,7 +92,7 @@ class LaneTest : public testing::Test {
     task.source = kTask;
     tools_ = {lanes_, references_, &timing_};
     GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
-    StageEnd ended = path.compile(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
+    StageEnd ended = path.record(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
     return ended.outcome == Outcome::kPass ? path.full_run(30, false) : ended;
   }
   static std::string verdict(const std::string& init, const std::string& forward) {
@@ -169,7 +169,7 @@ TEST_F(LaneTest, TimingNeedsAGpu) {
   tools_ = {lanes_, references_, &timing_};
   GpuPath path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
   std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
-  ASSERT_EQ(path.compile(code, record).outcome, Outcome::kPass);
+  ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
   StageEnd ended = path.time(10);
   EXPECT_EQ(ended.outcome, Outcome::kUnsupported) << ended.message;
 }

@@ -83,7 +83,7 @@ Json Replayer::hello(const Json& question) {
 Json Replayer::load(const Json& question, std::string payload) {
   std::string name = text(question, "slot");
   slots_.erase(name);
-  auto parsed = parse_plan_file(std::make_shared<const std::string>(std::move(payload)));
+  auto parsed = parse_bundle(std::make_shared<const std::string>(std::move(payload)));
   if (!parsed) throw ReplayFailure{Outcome::kTampered, parsed.why};
   Slot& slot = slots_[name];
   slot.file = std::move(*parsed.value);

@@ -27,6 +27,7 @@
 #include "verify/gpu/driver.h"
 #include "verify/gpu/staging.h"
 #include "verify/gpu/tape.h"
+#include "verify/kernel_compiler.h"
 
 namespace tritonrl {
 

@@ -1,5 +1,5 @@
 # task: tests/cases/tasks/swish.py
-# expect: rule_break @compile
+# expect: compile_error @compile
 # why: falls back to torch when the kernel does not compile
 import torch
 import torch.nn as nn

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/kernel_compiler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "verify/byte_reader.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr char kBundleMagic[] = "TRPB";
+constexpr size_t kAtATime = 8;  // Jobs of one candidate.
+constexpr size_t kMaxSpecs = 1024;
+
+using Kind = PlanArg::Kind;
+using Numbers = std::map<int64_t, int64_t>;  // Kernel index -> index among those that are sent.
+
+int64_t renumber(const Numbers& numbers, int64_t index) {
+  auto it = numbers.find(index);
+  return it == numbers.end() ? -1 : it->second;
+}
+
+Json number_json(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+Json arg_json(const PlanArg& arg, const Numbers& numbers) {
+  switch (arg.kind) {
+    case Kind::kInt:
+      return {{"i", arg.number}};
+    case Kind::kFloat:
+      return {{"f", number_json(arg.real)}};
+    case Kind::kBool:
+      return {{"b", arg.number != 0}};
+    case Kind::kText:
+      return {{"s", arg.text}};
+    case Kind::kDtype:
+      return {{"dtype", to_string(static_cast<Dtype>(arg.number))}};
+    case Kind::kTritonDtype:
+      return {{"dtype", "tl." + arg.text}};
+    case Kind::kFunction:
+      return {{"s", cat("jit:", renumber(numbers, arg.number))}};
+    case Kind::kList: {
+      Json list = Json::array();
+      for (const PlanArg& item : arg.list) list.push_back(arg_json(item, numbers));
+      return {{"l", list}};
+    }
+    default:  // Nothing else is a compile-time constant.
+      return {{"n", nullptr}};
+  }
+}
+
+Json global_json(const PlanGlobal& global, const Numbers& numbers) {
+  Json json = {{"name", global.name}};
+  switch (global.kind) {
+    case PlanGlobal::Kind::kJit:
+      json["kind"] = "jit";
+      json["kernel"] = renumber(numbers, global.kernel);
+      break;
+    case PlanGlobal::Kind::kConstexpr:
+    case PlanGlobal::Kind::kValue:
+      json["kind"] = global.kind == PlanGlobal::Kind::kConstexpr ? "constexpr" : "value";
+      json["value"] = arg_json(global.value, numbers);
+      break;
+    case PlanGlobal::Kind::kModule:
+      json["kind"] = "module";
+      json["path"] = global.path;
+      break;
+    case PlanGlobal::Kind::kMember:
+      json["kind"] = "member";
+      json["path"] = global.path;
+      json["member"] = global.member;
+      break;
+    case PlanGlobal::Kind::kOpaque:
+      json["kind"] = "opaque";
+      break;
+  }
+  return json;
+}
+
+void functions_in(const PlanArg& arg, std::set<int64_t>* found) {
+  if (arg.kind == Kind::kFunction) found->insert(arg.number);
+  for (const PlanArg& item : arg.list) functions_in(item, found);
+}
+
+// A function among a spec's constants is {"s": "jit:INDEX"}.
+std::optional<int64_t> handle(const Json& arg) {
+  if (!arg.is_object() || arg.size() != 1 || !arg.contains("s") || !arg["s"].is_string()) return std::nullopt;
+  const std::string& text = arg["s"].get_ref<const std::string&>();
+  if (text.compare(0, 4, "jit:") != 0 || text.size() == 4 || text.size() > 10) return std::nullopt;
+  if (text.find_first_not_of("0123456789", 4) != std::string::npos) return std::nullopt;
+  return std::stoll(text.substr(4));
+}
+
+void handles_in(const Json& arg, std::set<int64_t>* found) {
+  if (auto index = handle(arg)) found->insert(*index);
+  if (arg.is_object() && arg.contains("l")) {
+    for (const Json& item : arg["l"]) handles_in(item, found);
+  }
+}
+
+Json renumbered(const Json& arg, const Numbers& numbers) {
+  if (auto index = handle(arg)) return {{"s", cat("jit:", renumber(numbers, *index))}};
+  if (!arg.is_object() || !arg.contains("l")) return arg;
+  Json list = Json::array();
+  for (const Json& item : arg["l"]) list.push_back(renumbered(item, numbers));
+  return {{"l", list}};
+}
+
+int64_t size_of(const CompiledKernel& kernel) { return static_cast<int64_t>(kernel.file.bytes->size()); }
+
+}  // namespace
+
+CompileArguments compile_arguments(const PlanFile& recording, size_t index) {
+  const PlanSpec& spec = recording.specs.at(index);
+  std::set<int64_t> wanted = {spec.kernel};
+  const Json constants = spec.json.value("constants", Json::object());
+  for (const Json& arg : constants) handles_in(arg, &wanted);
+  auto count = static_cast<int64_t>(recording.kernels.size());
+  wanted.erase(wanted.lower_bound(count), wanted.end());
+  // Whatever a kernel names comes before it, so that one pass from the last to the first finds all.
+  for (int64_t i = count - 1; i >= 0; --i) {
+    if (!wanted.count(i)) continue;
+    for (const PlanGlobal& global : recording.kernels[static_cast<size_t>(i)].globals) {
+      if (global.kind == PlanGlobal::Kind::kJit) wanted.insert(global.kernel);
+      functions_in(global.value, &wanted);
+    }
+  }
+  Numbers numbers;
+  for (int64_t i : wanted) numbers.emplace(i, static_cast<int64_t>(numbers.size()));
+
+  CompileArguments out;
+  out.kernels = Json::array();
+  for (const auto& [old_index, new_index] : numbers) {
+    const PlanKernel& kernel = recording.kernels.at(static_cast<size_t>(old_index));
+    Json globals = Json::array();
+    for (const PlanGlobal& global : kernel.globals) globals.push_back(global_json(global, numbers));
+    out.kernels.push_back({{"name", kernel.name},
+                           {"source", kernel.source},
+                           {"decorator", kernel.is_constexpr_function ? "constexpr_function" : "jit"},
+                           {"line", kernel.line},
+                           {"globals", globals}});
+  }
+  out.spec = spec.json;
+  out.spec["kernel"] = renumber(numbers, spec.kernel);
+  out.spec.erase("key");
+  if (constants.is_object()) {
+    for (const auto& [name, arg] : constants.items()) out.spec["constants"][name] = renumbered(arg, numbers);
+  }
+  return out;
+}
+
+std::string CompileArguments::key() const {
+  Json texts = kernels;
+  for (Json& kernel : texts) kernel.erase("line");
+  return content_hash(json_line({texts, spec}));
+}
+
+int64_t KernelCompiler::hits() const {
+  std::lock_guard lock(mutex_);
+  return hits_;
+}
+
+int64_t KernelCompiler::compiled() const {
+  std::lock_guard lock(mutex_);
+  return compiled_;
+}
+
+void KernelCompiler::remember(const std::string& key, std::shared_ptr<const CompiledKernel> kernel) {
+  if (kernels_.count(key)) return;
+  bytes_ += size_of(*kernel);
+  kernels_[key] = std::move(kernel);
+  order_.push_back(key);
+  while (bytes_ > cache_bytes_ && order_.size() > 1) {
+    auto oldest = kernels_.find(order_.front());
+    bytes_ -= size_of(*oldest->second);
+    kernels_.erase(oldest);
+    order_.pop_front();
+  }
+}
+
+KernelCompiler::Result KernelCompiler::run_job(const Json& kernels, const Json& spec, double until,
+                                               const RunJob& run) const {
+  Result result;
+  Job job{"compile", {{"kernels", kernels}, {"spec", spec}}, ""};
+  job.deadline_s = until - now_s();
+  if (job.deadline_s <= 0) return {nullptr, {Outcome::kTimeout, "the stage's deadline passed"}};
+  Blob blob;
+  result.ended = run(std::move(job), &blob);
+  if (result.ended.outcome != Outcome::kPass) return result;
+  auto parsed = parse_plan_file(std::make_shared<const std::string>(blob.tensors()));
+  if (!parsed) return {nullptr, {Outcome::kTampered, parsed.why}};
+  if (parsed.value->cubins.size() != 1 || !parsed.value->cases.empty()) {
+    return {nullptr, {Outcome::kTampered, "the compiler answers with something else"}};
+  }
+  result.kernel = std::make_shared<const CompiledKernel>(CompiledKernel{std::move(*parsed.value)});
+  return result;
+}
+
+KernelCompiler::Result KernelCompiler::compile_one(const PlanFile& recording, size_t spec, double until,
+                                                   const RunJob& run) {
+  CompileArguments wanted = compile_arguments(recording, spec);
+  std::string key = wanted.key();
+  std::promise<Result> promise;
+  std::shared_future<Result> other;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto known = kernels_.find(key); known != kernels_.end()) {
+      ++hits_;
+      return {known->second, {}};
+    }
+    if (auto it = under_way_.find(key); it != under_way_.end()) {
+      other = it->second;
+    } else {
+      under_way_[key] = promise.get_future().share();
+      ++compiled_;
+    }
+  }
+  if (other.valid()) {
+    Result theirs = other.get();
+    if (theirs.kernel) {
+      std::lock_guard lock(mutex_);
+      ++hits_;
+      return theirs;
+    }
+    return run_job(wanted.kernels, wanted.spec, until, run);  // A failure names its own lines and its own deadline.
+  }
+  Result result;
+  try {
+    result = run_job(wanted.kernels, wanted.spec, until, run);
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    under_way_.erase(key);
+    promise.set_exception(std::current_exception());
+    throw;
+  }
+  std::lock_guard lock(mutex_);
+  if (result.kernel) remember(key, result.kernel);
+  under_way_.erase(key);
+  promise.set_value(result);
+  return result;
+}
+
+StageEnd KernelCompiler::compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
+                                 const RunJob& run, KernelSet* kernels) {
+  double until = now_s() + deadline_s;
+  std::set<size_t> found;
+  for (const Plan* plan : cases) {
+    for (const PlanStep& step : plan->tape) {
+      for (const PlanChoice& choice : step.choices) {
+        if (choice.spec < 0 || choice.cubin >= 0) return {Outcome::kTampered, "a launch that brings its own cubin"};
+        found.insert(static_cast<size_t>(choice.spec));
+      }
+    }
+  }
+  std::vector<size_t> wanted(found.begin(), found.end());
+  std::vector<Result> results(recording.specs.size());
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr problem;
+  auto work = [&] {
+    try {
+      for (size_t i = next++; i < wanted.size(); i = next++) {
+        results[wanted[i]] = compile_one(recording, wanted[i], until, run);
+      }
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      problem = std::current_exception();
+    }
+  };
+  size_t cores = std::max<size_t>(std::thread::hardware_concurrency(), 1);
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min({wanted.size(), kAtATime, cores}); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  if (problem) std::rethrow_exception(problem);
+
+  for (size_t i : wanted) {
+    Outcome outcome = results[i].ended.outcome;
+    if (outcome == Outcome::kHarnessFault || outcome == Outcome::kTimeout) return results[i].ended;
+  }
+  for (const Plan* plan : cases) {
+    for (const PlanStep& step : plan->tape) {
+      bool any = !step.is_launch;
+      for (const PlanChoice& choice : step.choices) any |= results[static_cast<size_t>(choice.spec)].kernel != nullptr;
+      if (!any) return results[static_cast<size_t>(step.choices[0].spec)].ended;
+    }
+  }
+  kernels->clear();
+  for (Result& result : results) kernels->push_back(std::move(result.kernel));
+  return {};
+}
+
+Parsed<PlanFile> link_kernels(PlanFile recording, const KernelSet& kernels) {
+  if (!recording.cubins.empty()) return {std::nullopt, "a recording with cubins of its own"};
+  if (kernels.size() != recording.specs.size()) return {std::nullopt, "a recording with other specs"};
+  std::vector<int64_t> cubin_of(kernels.size(), -1);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (!kernels[i]) continue;
+    cubin_of[i] = static_cast<int64_t>(recording.cubins.size());
+    recording.cubins.push_back(kernels[i]->cubin());
+    recording.cubins.back().kernel = recording.specs[i].kernel;
+    recording.more_bytes.push_back(kernels[i]->file.bytes);
+  }
+  for (Plan& plan : recording.cases) {
+    for (PlanStep& step : plan.tape) {
+      if (!step.is_launch) continue;
+      std::vector<PlanChoice> left;
+      for (PlanChoice& choice : step.choices) {
+        if (choice.cubin >= 0 || choice.spec < 0) return {std::nullopt, "a launch that brings its own cubin"};
+        choice.cubin = cubin_of[static_cast<size_t>(choice.spec)];
+        if (choice.cubin >= 0) left.push_back(std::move(choice));
+      }
+      if (left.empty()) return {std::nullopt, "a launch without a cubin"};
+      step.choices = std::move(left);
+    }
+  }
+  return {std::move(recording), ""};
+}
+
+std::string make_bundle(const PlanFile& recording, const KernelSet& kernels) {
+  std::string out = kBundleMagic;
+  auto number = [&](auto value) { out.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  auto file = [&](const PlanFile& one) {
+    number(static_cast<uint64_t>(one.bytes->size()));
+    out += *one.bytes;
+  };
+  file(recording);
+  number(static_cast<uint32_t>(kernels.size()));
+  for (const auto& kernel : kernels) {
+    number(static_cast<uint8_t>(kernel != nullptr));
+    if (kernel) file(kernel->file);
+  }
+  return out;
+}
+
+Parsed<PlanFile> parse_bundle(std::shared_ptr<const std::string> bytes) {
+  if (bytes->compare(0, 4, kBundleMagic) != 0) return parse_plan_file(std::move(bytes));
+  try {
+    ByteReader in(*bytes);
+    in.raw(4);
+    auto file = [&] {
+      auto parsed = parse_plan_file(std::make_shared<const std::string>(in.raw(in.u64())));
+      if (!parsed) throw Tainted{parsed.why};
+      return std::move(*parsed.value);
+    };
+    PlanFile recording = file();
+    KernelSet kernels;
+    for (size_t n = in.count("specs", kMaxSpecs, 1); n > 0; --n) {
+      kernels.emplace_back();
+      if (!in.yes_or_no()) continue;
+      auto kernel = std::make_shared<CompiledKernel>();
+      kernel->file = file();
+      if (kernel->file.cubins.size() != 1) throw Tainted{"a compiled kernel that is none"};
+      kernels.back() = std::move(kernel);
+    }
+    if (in.left() > 0) throw Tainted{"the bundle goes on after its end"};
+    return link_kernels(std::move(recording), kernels);
+  } catch (const Tainted& tainted) {
+    return {std::nullopt, tainted.why};
+  }
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// KernelCompiler: cubins that a recording has no hand in.
+//
+// A recording comes out of a process that ran the candidate's host code, so what it says a kernel compiles to is worth
+// nothing. It names texts and specialisations (PlanSpec); this turns them into cubins with `compile` jobs, in processes
+// that see a kernel's text and nothing else, and remembers them by a key that is computed here. The same text under the
+// same specialisation is compiled once in a run, whichever candidates it came from.
+//
+// GPU processes get the candidate as a bundle: its recording, and the compiled kernel of each of its specs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "verify/plan.h"
+#include "verify/stage_end.h"
+#include "verify/zygote.h"
+
+namespace tritonrl {
+
+struct CompiledKernel {
+  PlanFile file;  // One kernel table, one cubin, no case.
+  const PlanCubin& cubin() const { return file.cubins[0]; }
+};
+
+// By index of the spec; null for one that was not wanted or does not compile.
+using KernelSet = std::vector<std::shared_ptr<const CompiledKernel>>;
+
+class KernelCompiler {
+ public:
+  // Runs a job; leaves its blob in *blob when it ended with a pass. Called from several threads at once.
+  using RunJob = std::function<StageEnd(Job job, Blob* blob)>;
+
+  explicit KernelCompiler(int64_t cache_bytes = int64_t{512} << 20) : cache_bytes_(cache_bytes) {}
+
+  // Compiles what the launches of `cases` need, several at a time, until `deadline_s` from now. An autotuner's
+  // configurations may fail as long as one is left; else the first one's failure is returned. Thread rule: any thread.
+  StageEnd compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
+                   const RunJob& run, KernelSet* kernels);
+
+  int64_t hits() const;
+  int64_t compiled() const;
+
+ private:
+  struct Result {
+    std::shared_ptr<const CompiledKernel> kernel;
+    StageEnd ended;
+  };
+  Result compile_one(const PlanFile& recording, size_t spec, double until, const RunJob& run);
+  Result run_job(const Json& kernels, const Json& spec, double until, const RunJob& run) const;
+  void remember(const std::string& key, std::shared_ptr<const CompiledKernel> kernel);
+
+  int64_t cache_bytes_;
+  mutable std::mutex mutex_;  // Guards all below.
+  std::map<std::string, std::shared_future<Result>> under_way_;
+  std::map<std::string, std::shared_ptr<const CompiledKernel>> kernels_;
+  std::list<std::string> order_;  // Oldest first.
+  int64_t bytes_ = 0, hits_ = 0, compiled_ = 0;
+};
+
+// The arguments of a `compile` job: the kernels that spec number `spec` needs, renumbered, and the spec.
+struct CompileArguments {
+  Json kernels, spec;
+  std::string key() const;  // Of all that the cubin depends on; lines are left out.
+};
+CompileArguments compile_arguments(const PlanFile& recording, size_t spec);
+
+// The recording with the kernels put in: choices without one are gone, and every launch has a choice left. Strict like
+// the parser: a recording that brings cubins of its own, or lacks one, does not link.
+Parsed<PlanFile> link_kernels(PlanFile recording, const KernelSet& kernels);
+
+// Bundle: "TRPB" | u64 length | recording | u32 specs | for each: u8 0, or u8 1 | u64 length | recording of one cubin.
+std::string make_bundle(const PlanFile& recording, const KernelSet& kernels);
+// Of a bundle, or of a plain recording (a reference's).
+Parsed<PlanFile> parse_bundle(std::shared_ptr<const std::string> bytes);
+
+}  // namespace tritonrl

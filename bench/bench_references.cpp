@@ -52,7 +52,7 @@ int run(int argc, char** argv) {
   CLI::App app{"References judged against themselves"};
   std::string file, device = "cuda:0";
   std::vector<int> levels;
-  bool time = false, record_only = false;
+  bool time = false, record_only = false, lint = false;
   int64_t seeds = 1, workers = 0, readings = 20;
   app.add_option("tasks", file)->required();
   app.add_option("--levels", levels, "which levels (all when left out)");
@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
   app.add_option("--readings", readings);
   app.add_flag("--time", time);
   app.add_flag("--record-only", record_only);
+  app.add_flag("--lint", lint, "which wrong answers would pass");
   CLI11_PARSE(app, argc, argv);
 
   std::vector<Row> rows;
@@ -104,8 +105,8 @@ int run(int argc, char** argv) {
       if (ended.outcome == Outcome::kPass && !record_only) {
         GpuPath path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
         began = now_s();
-        ended = path.compile(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
-                             [&](Json args, std::string* bytes) { return record(*pool, std::move(args), bytes); });
+        ended = path.record(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
+                            [&](Json args, std::string* bytes) { return record(*pool, std::move(args), bytes); });
         row.out["record_candidate_s"] = now_s() - began;
         if (ended.outcome == Outcome::kPass) {
           ended = path.lease();
@@ -123,6 +124,16 @@ int run(int argc, char** argv) {
             row.out["band"] = path.timing()->noise_band;
           }
         }
+      }
+      if (ended.outcome == Outcome::kPass && lint) {
+        GpuPath path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
+        TaskFindings found;
+        began = now_s();
+        ended = path.lint(30, &found);
+        row.out["lint_s"] = now_s() - began;
+        row.out["findings"] = found.findings;
+        row.out["remarks"] = found.remarks;
+        row.out["drops"] = {found.drops_tried, found.drops_impossible};
       }
       row.out["outcome"] = to_string(ended.outcome);
       if (ended.outcome != Outcome::kPass) row.out["message"] = ended.message.substr(0, 300);

@@ -129,6 +129,11 @@ void GpuLease::kill_judge() {
   if (auto& channel = lanes_->lanes_[lane_]->channel) channel->kill();
 }
 
+pid_t GpuLease::judge_process() const {
+  const auto& channel = lanes_->lanes_[lane_]->channel;
+  return channel ? channel->process() : -1;
+}
+
 GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double seconds) {
   GpuLanes::Lane& lane = *lanes_->lanes_[lane_];
   GpuAnswer answer;
@@ -200,6 +205,16 @@ GpuAnswer GpuLease::time(const GpuTiming& timing) {
               {"cold", timing.cold},
               {"deadline_s", timing.deadline_s}},
              "", timing.deadline_s + kGrace);
+}
+
+GpuAnswer GpuLease::lint(const GpuTiming& what) {
+  return ask({{"do", "lint"},
+              {"task", what.task},
+              {"case", what.name},
+              {"weight_seed", what.weight_seed},
+              {"input_seeds", {what.reference_seed, what.candidate_seed}},
+              {"deadline_s", what.deadline_s}},
+             "", what.deadline_s + kGrace);
 }
 
 }  // namespace tritonrl

@@ -72,7 +72,9 @@ class GpuLease {
   GpuAnswer give_candidate(const std::string& recording);
   GpuAnswer run(const GpuRun& run);
   GpuAnswer time(const GpuTiming& timing);
-  void kill_judge();  // For tests.
+  GpuAnswer lint(const GpuTiming& what);  // Of a task; its two input seeds, weight seed and deadline count.
+  void kill_judge();                      // For tests.
+  pid_t judge_process() const;            // For tests; -1 = none.
 
  private:
   friend class GpuLanes;

@@ -46,14 +46,23 @@ StageEnd GpuPath::end(const GpuAnswer& answer) {
   return {answer.outcome, answer.message};
 }
 
-StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
+StageEnd GpuPath::ask_for_reference() {
   reference_ = tools_.references->ask(task_, cases_, weight_seed_);
-  if (!reference_->failure.empty()) {
-    lost_ |= reference_->lost;
-    return {Outcome::kHarnessFault,
-            reference_->lost ? reference_->failure
-                             : cat("task ", task_.id, " is of no use: its reference failed: ", reference_->failure)};
-  }
+  if (reference_->failure.empty()) return {};
+  lost_ |= reference_->lost;
+  return {Outcome::kHarnessFault,
+          reference_->lost ? reference_->failure
+                           : cat("task ", task_.id, " is of no use: its reference failed: ", reference_->failure)};
+}
+
+const CaseSpec& GpuPath::main_case() const {
+  auto full = std::find_if(cases_.begin(), cases_.end(), [](const CaseSpec& spec) { return !spec.tiny; });
+  return full == cases_.end() ? cases_[0] : *full;
+}
+
+StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
+  StageEnd ready = ask_for_reference();
+  if (ready.outcome != Outcome::kPass) return ready;
   Json list = Json::array();
   for (const CaseSpec& spec : cases_) list.push_back(record_case(*reference_->file.find(spec.name), spec));
   Json args = {{"task_source", task_.source},
@@ -146,13 +155,7 @@ StageEnd GpuPath::full_run(double deadline_s, bool with_kill_switch) {
 StageEnd GpuPath::time(double deadline_s) {
   StageEnd ready = lease();
   if (ready.outcome != Outcome::kPass) return ready;
-  const CaseSpec* spec = &cases_[0];
-  for (const CaseSpec& one : cases_) {
-    if (!one.tiny) {
-      spec = &one;
-      break;
-    }
-  }
+  const CaseSpec* spec = &main_case();
   double until = now_s() + deadline_s;
   std::vector<Reading> readings;
   double floor_s = 0;
@@ -190,6 +193,30 @@ StageEnd GpuPath::time(double deadline_s) {
   result.speedup = std::abs(result.ratio - 1) <= result.noise_band ? 1.0 : result.ratio;
   result.readings = static_cast<int64_t>(readings.size());
   timing_ = result;
+  return {};
+}
+
+StageEnd GpuPath::lint(double deadline_s, TaskFindings* found) {
+  StageEnd ready = ask_for_reference();
+  if (ready.outcome != Outcome::kPass) return ready;
+  lane_.emplace(tools_.lanes->acquire());
+  GpuAnswer answer = lane_->give_task(reference_->key, *reference_->file.bytes);
+  if (answer.outcome != Outcome::kPass) return end(answer);
+  const CaseSpec& spec = main_case();
+  GpuTiming what;
+  what.task = reference_->key;
+  what.name = spec.name;
+  what.weight_seed = weight_seed_;
+  what.reference_seed = input_seed(spec, 0);
+  what.candidate_seed = input_seed(spec, 1);
+  what.deadline_s = deadline_s;
+  answer = lane_->lint(what);
+  StageEnd ended = end(answer);
+  if (ended.outcome != Outcome::kPass) return ended;
+  found->findings = answer.body.at("findings").get<std::vector<std::string>>();
+  found->remarks = answer.body.at("remarks").get<std::vector<std::string>>();
+  found->drops_tried = answer.body.at("drops_tried").get<int64_t>();
+  found->drops_impossible = answer.body.at("drops_impossible").get<int64_t>();
   return {};
 }
 

@@ -32,6 +32,13 @@ struct GpuTools {
   const TimingProtocol* timing = nullptr;
 };
 
+// What the judge found out about a task; see verify/gpu/task_lint.h.
+struct TaskFindings {
+  std::vector<std::string> findings;  // Wrong answers that would pass.
+  std::vector<std::string> remarks;
+  int64_t drops_tried = 0, drops_impossible = 0;
+};
+
 class GpuPath {
  public:
   // run_record: answers a `record` job with a recording's bytes, or says how it ended.
@@ -45,6 +52,8 @@ class GpuPath {
   StageEnd tiny_run(double deadline_s);
   StageEnd full_run(double deadline_s, bool with_kill_switch);
   StageEnd time(double deadline_s);
+  // Instead of all that: the task itself, its reference on its first case that is not tiny. Needs no candidate.
+  StageEnd lint(double deadline_s, TaskFindings* found);
 
   const PlanFile& recording() const { return recording_; }
   const std::vector<CaseSpec>& cases() const { return cases_; }
@@ -58,6 +67,8 @@ class GpuPath {
   StageEnd without_triton(const CaseSpec& spec, double until);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;
   StageEnd end(const GpuAnswer& answer);
+  StageEnd ask_for_reference();
+  const CaseSpec& main_case() const;
 
   const GpuTools& tools_;
   const Task& task_;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "verify/gpu/task_lint.h"
 
 namespace tritonrl {
 namespace {
@@ -26,6 +27,8 @@ struct Fault {  // Ours, or the machine's.
   std::string message;
   bool gpu_is_gone = false;
 };
+
+struct ReplayerGone {};
 
 void seed_device(at::Device device, uint64_t seed) {
   auto generator = at::globalContext().defaultGenerator(device);
@@ -149,9 +152,20 @@ Json Judge::answer(const Json& question, std::string payload) {
     candidate_bytes_ = std::move(payload);
     return {{"outcome", "pass"}};
   }
-  if (what == "run") return run(question);
-  if (what == "time") return time(question);
+  if (what == "run") return twice(question, &Judge::run);
+  if (what == "time") return twice(question, &Judge::time);
+  if (what == "lint") return lint(question);
   throw Fault{"the verifier asked for " + what};
+}
+
+Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      return (this->*fn)(question);
+    } catch (const ReplayerGone&) {
+    }
+  }
+  throw ReplayFailure{Outcome::kRuntimeError, "the kernels ended the process they ran in"};
 }
 
 Json Judge::hello(const Json& question) {
@@ -228,7 +242,7 @@ Json Judge::ask(Json question, const std::string& payload) {
   }
   if (came == Channel::Answer::kGone) {
     replace_replayer();
-    throw ReplayFailure{Outcome::kRuntimeError, "the kernels ended the process they ran in"};
+    throw ReplayerGone{};
   }
   const Json& failure = reply.header.at("failure");
   ReplayFailure thrown{outcome_from_string(failure.at("outcome").get<std::string>()).value_or(Outcome::kHarnessFault),
@@ -353,6 +367,28 @@ void Judge::draw_inputs(ReferenceCase& at, int64_t seed) {
   at.input_seed = seed;
 }
 
+std::vector<at::Tensor> Judge::run_reference(ReferenceCase& at, int64_t seed, bool exact) {
+  Tape& tape = exact ? *at.exact : *at.own;
+  for (size_t i = 0; i < at.inputs.size(); ++i) {
+    if (!at.inputs[i].defined()) continue;
+    bool written = std::count(at.mutated.begin(), at.mutated.end(), i) > 0;
+    at::Tensor bound = at.inputs[i];
+    if (exact && at::isFloatingType(bound.scalar_type())) {
+      bound = bound.to(at::kDouble);
+    } else if (written) {
+      bound = bound.clone();
+    }
+    tape.bind(at.plan->inputs[i].value, bound);
+  }
+  seed_device(options_.device, static_cast<uint64_t>(seed));
+  tape.run_forward();
+  auto outputs = tape.outputs();
+  for (size_t i = 0; i < at.inputs.size(); ++i) {
+    if (at.inputs[i].defined()) tape.bind(at.plan->inputs[i].value, exact ? at::Tensor() : at.inputs[i]);
+  }
+  return outputs;
+}
+
 const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   auto seed = question.at("input_seed").get<int64_t>();
   std::string key = cat(question.at("task").get<std::string>(), "|", at.plan->name, "|",
@@ -360,32 +396,12 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   draw_inputs(at, seed);
   if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
 
-  auto outputs_of = [&](Tape& tape, bool exact) {
-    for (size_t i = 0; i < at.inputs.size(); ++i) {
-      if (!at.inputs[i].defined()) continue;
-      bool written = std::count(at.mutated.begin(), at.mutated.end(), i) > 0;
-      at::Tensor bound = at.inputs[i];
-      if (exact && at::isFloatingType(bound.scalar_type())) {
-        bound = bound.to(at::kDouble);
-      } else if (written) {
-        bound = bound.clone();
-      }
-      tape.bind(at.plan->inputs[i].value, bound);
-    }
-    seed_device(options_.device, static_cast<uint64_t>(seed));
-    tape.run_forward();
-    auto outputs = tape.outputs();
-    for (size_t i = 0; i < at.inputs.size(); ++i) {
-      if (at.inputs[i].defined()) tape.bind(at.plan->inputs[i].value, exact ? at::Tensor() : at.inputs[i]);
-    }
-    return outputs;
-  };
   Oracle made;
   try {
-    std::vector<at::Tensor> reference = outputs_of(*at.own, false), truth;
+    std::vector<at::Tensor> reference = run_reference(at, seed, false), truth;
     if (at.exact_fits) {
       try {
-        truth = outputs_of(*at.exact, true);
+        truth = run_reference(at, seed, true);
       } catch (const ReplayFailure&) {  // Too large, or an operator without float64.
         at.exact_fits = false;
         at.exact->forget_forward();
@@ -393,7 +409,7 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
     }
     if (!at.exact_fits) {  // The next best: its own dtypes, without TF32.
       at::globalContext().setAllowTF32CuDNN(false);
-      truth = outputs_of(*at.own, false);
+      truth = run_reference(at, seed, false);
       at::globalContext().setAllowTF32CuDNN(true);
     }
     for (size_t i = 0; i < reference.size(); ++i) {
@@ -613,6 +629,33 @@ Json Judge::time(const Json& question) {
   reply["floor_s"] = floor;
   ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
   return reply;
+}
+
+Json Judge::lint(const Json& question) {
+  ReferenceCase& at = reference(question);
+  auto seeds = question.at("input_seeds").get<std::vector<int64_t>>();
+  CHECK(seeds.size() == 2);
+  Json first = question;
+  first["input_seed"] = seeds[0];
+  const Oracle& expected = oracle(first, at);
+  LintRequest request;
+  request.tape = at.own.get();
+  request.expected = &expected.outputs;
+  for_each_leaf(at.plan->outputs, [&](int64_t, const std::string& path) { request.names.push_back("output" + path); });
+  request.run = [&](bool other_inputs) {
+    int64_t seed = seeds[other_inputs ? 1 : 0];
+    draw_inputs(at, seed);
+    auto outputs = run_reference(at, seed, false);
+    at.own->forget_forward();
+    return outputs;
+  };
+  request.enough = [this] { return now_s() > until_; };
+  LintReport report = lint_reference(request);
+  return {{"outcome", "pass"},
+          {"findings", report.findings},
+          {"remarks", report.remarks},
+          {"drops_tried", report.drops_tried},
+          {"drops_impossible", report.drops_impossible}};
 }
 
 }  // namespace tritonrl

@@ -8,12 +8,18 @@
 //
 // Questions of the verifier (verify/gpu_lane.h), JSON over the Channel:
 //
-//   hello      {"memory_share": x}                    -> {"name", "memory", "bandwidth", "noise": [[seconds, band],
-//   ...]} task       {"key"} + recording of the reference   kept until the memory is needed candidate  {} + recording
-//   replaces the last one run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
-//                                                     -> {"outcome", "message", "worst"}
+//   hello      {"memory_share": x}              -> {"name", "memory", "bandwidth", "noise": [[seconds, band], ...]}
+//   task       {"key"} + recording of the reference, kept until the memory is needed
+//   candidate  {} + its bundle (kernel_compiler.h); replaces the last one
+//   run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
+//                                               -> {"outcome", "message", "worst"}
 //   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "warm_ups", "readings", "cold", "deadline_s"}
-//                                                     -> the same, and {"readings", "triton_share", "floor_s"}
+//                                               -> the same, and {"readings", "triton_share", "floor_s"}
+//   lint       {"task", "case", "weight_seed", "input_seeds": [a, b], "deadline_s"}     (task_lint.h)
+//                                               -> {"findings", "remarks", "drops_tried", "drops_impossible"}
+//
+// A replayer that is gone without a word (killed for want of memory, say) is replaced and the question asked again;
+// only the second time it is the candidate's doing.
 //
 // A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, and
 // {"quarantined": reason} that this GPU is given up.
@@ -81,9 +87,12 @@ class Judge {
   Json hello(const Json& question);
   Json run(const Json& question);
   Json time(const Json& question);
+  Json lint(const Json& question);
+  Json twice(const Json& question, Json (Judge::*fn)(const Json&));
 
   ReferenceCase& reference(const Json& question);
   void draw_inputs(ReferenceCase& at, int64_t seed);
+  std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
   const Oracle& oracle(const Json& question, ReferenceCase& at);
   void perturb(ReferenceCase& at, int64_t weight_seed);
 

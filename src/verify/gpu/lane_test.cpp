@@ -150,6 +150,52 @@ TEST_F(LaneTest, CandidatesThatFailAreTheirOwnFault) {
               HasSubstr("runtime_error: aten.index_select"));
 }
 
+TEST_F(LaneTest, LintTellsWhichWrongAnswersWouldPass) {
+  auto lint = [](const std::string& forward, const std::string& inputs = "torch.randn(64, 32)") {
+    Task task;
+    task.id = "t";
+    task.source =
+        cat("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n  def forward(self, x):\n    return ",
+            forward, "\ndef get_inputs():\n  return [", inputs, "]\ndef get_init_inputs():\n  return []\n");
+    tools_ = {lanes_, references_, &timing_};
+    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    TaskFindings found;
+    StageEnd ended = path.lint(30, &found);
+    EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+    return join(found.findings, ", ");
+  };
+  EXPECT_EQ(lint("torch.relu(x) * 2"), "");
+  EXPECT_EQ(lint("torch.relu(torch.sigmoid(x))"), "drop aten.relu.default");
+  EXPECT_EQ(lint("x.abs().neg().relu() + 0"), "zeros, mean, negated, rotated, other_inputs, drop aten.add.Tensor");
+  EXPECT_EQ(lint("torch.softmax(x, 1).sum(1) * 3"), "mean, rotated, other_inputs");
+  EXPECT_EQ(lint("torch.full_like(x, 2.5)"), "mean, rotated, other_inputs");
+  EXPECT_EQ(lint("x * x", "torch.ones(64, 32)"), "mean, rotated, other_inputs, drop aten.mul.Tensor");
+}
+
+TEST_F(LaneTest, ReplayerThatDisappearsIsNotTheCandidatesFault) {
+  EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");  // Both replayers are up now.
+  int killed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream stat(entry.path() / "stat");
+    std::string id, name, state, parent;
+    if (!(stat >> id >> name >> state >> parent) || parent != std::to_string(lanes_->acquire().judge_process()))
+      continue;
+    killed += ::kill(std::stoi(id), SIGKILL) == 0;
+    break;  // The one at work; the spare is younger.
+  }
+  EXPECT_EQ(killed, 1);
+  EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");
+}
+
+TEST(Judge, GivesUpAGpuOnWhichNoReplayerComesUp) {
+  auto judge = Channel::start({cat(TRITONRL_BUILD_DIR, "/tritonrl_judge"), "cpu", "/bin/false"});
+  judge->send({{"do", "hello"}});
+  ChannelMessage reply;
+  ASSERT_EQ(judge->receive(&reply, 60), Channel::Answer::kCame);
+  EXPECT_EQ(reply.header["outcome"], "harness_fault");
+  EXPECT_THAT(reply.header["quarantined"].get<std::string>(), HasSubstr("no replayer comes up"));
+}
+
 TEST_F(LaneTest, DeadJudgeIsReplaced) {
   {
     GpuLease lease = lanes_->acquire();

@@ -4,6 +4,8 @@
 #include <ATen/Functions.h>
 #include <ATen/ScalarOps.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/text.h"
 
@@ -235,13 +237,38 @@ void Tape::run(size_t begin, size_t end, bool launches) {
   for (size_t i = begin; i < end; ++i) {
     const PlanStep& step = plan_.tape[i];
     if (observer_) observer_(i, true);
-    if (!step.is_launch) {
+    if (dropped_ == i) {
+      pass_on(i);
+    } else if (!step.is_launch) {
       call(i);
     } else if (launches) {
       launch(i);
     }
     if (observer_) observer_(i, false);
     for (int64_t id : dies_after_[i]) values_[static_cast<size_t>(id)] = at::Tensor();
+  }
+}
+
+int64_t Tape::pass_through(size_t index) const {
+  const PlanStep& step = plan_.tape[index];
+  if (step.is_launch || step.outs.empty()) return -1;
+  const PlanValue& out = plan_.values[static_cast<size_t>(step.outs[0])];
+  for (int64_t id : step.reads) {
+    const PlanValue& in = plan_.values[static_cast<size_t>(id)];
+    if (in.shape == out.shape && in.dtype == out.dtype) return id;
+  }
+  return -1;
+}
+
+void Tape::pass_on(size_t index) {
+  const PlanStep& step = plan_.tape[index];
+  at::Tensor in = value(pass_through(index));
+  for (size_t i = 0; i < step.outs.size(); ++i) {
+    int64_t id = step.outs[i];
+    if (std::count(step.reads.begin(), step.reads.end(), id) > 0) continue;  // In place: as it was.
+    const PlanValue& said = plan_.values[static_cast<size_t>(id)];
+    auto options = in.options().dtype(real_dtype(to_torch(said.dtype)));
+    take_tensor(id, i == 0 ? in.clone() : at::zeros(said.shape, options));
   }
 }
 

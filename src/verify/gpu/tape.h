@@ -15,6 +15,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,6 +78,10 @@ class Tape {
   void set_careful(bool careful) { careful_ = careful; }
   // Which choice of a launch step (an autotuner's configurations) to take.
   void choose(size_t step, size_t choice) { choices_[step] = choice; }
+  // Leaves one ATen step out: its first result is its first argument of that shape and dtype, what else it gives is
+  // zeros. For the task lint. REQUIRES: can_drop(step).
+  bool can_drop(size_t step) const { return pass_through(step) >= 0; }
+  void drop(std::optional<size_t> step) { dropped_ = step; }
   // Calls before(step) and after(step) around every step of forward (for shares of device time).
   void set_observer(std::function<void(size_t step, bool before)> observer) { observer_ = std::move(observer); }
 
@@ -89,6 +94,8 @@ class Tape {
   };
   void run(size_t begin, size_t end, bool launches);
   void call(size_t step);
+  void pass_on(size_t step);
+  int64_t pass_through(size_t step) const;  // The value that stands for the step's result; -1 = none can.
   void launch(size_t step);
   Call resolve(const PlanStep& step) const;
   c10::IValue argument(const PlanArg& arg, const c10::Type& type) const;
@@ -105,6 +112,7 @@ class Tape {
   std::vector<std::vector<int64_t>> dies_after_;
   std::vector<at::Tensor> values_;
   bool careful_ = false;
+  std::optional<size_t> dropped_;
   std::function<void(size_t, bool)> observer_;
 };
 

@@ -201,7 +201,7 @@ class Case:
         """Host code inside is recorded. Tensors made before forward() count as being on the GPU."""
         self.phase = recorder.phase = phase
         recorder.all_on_cuda = phase != "forward"
-        self.session.recorder, self.session.compile = recorder, bool(self.spec.get("compile", True))
+        self.session.recorder, self.session.compile = recorder, self.spec.get("compile", True)
         fake_cuda.recorder = recorder
         compiled_before = self.session.compile_seconds
         started = time.perf_counter()

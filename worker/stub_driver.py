@@ -145,19 +145,24 @@ def _compile(plain):
                 if now is not None:
                     now.compile_seconds += time.perf_counter() - started
 
+        def checked(kernel):
+            try:
+                kernel._init_handles()
+            except Exception as error:  # Out of shared memory or of threads.
+                error.tritonrl_phase = "compile"
+                raise
+            return kernel
+
         if now is None:
             return compile_now()
-        if not now.compile:
+        if now.compile is not True:
+            if now.compile == "try":
+                checked(compile_now())
             spec = now.add_spec(function, signature, constexprs, options, attrs)
             kernel = _Uncompiled(function, options, spec, compile_now)
             function.device_caches[device][0][key] = kernel
             return kernel
-        kernel = compile_now()
-        try:
-            kernel._init_handles()
-        except Exception as error:  # Out of shared memory or of threads.
-            error.tritonrl_phase = "compile"
-            raise
+        kernel = checked(compile_now())
         now.add_cubin(function, signature, constexprs, kernel.metadata, kernel.kernel)
         return kernel
     return do_compile

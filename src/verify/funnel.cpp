@@ -259,7 +259,16 @@ class CandidateRun {
 
   Ending compile() {
     double until = now_s() + f_.config_.compile_deadline_s;
-    Ending ending = gpu_ ? record_for_gpu() : record_for_interpreter();
+    Ending ending = record_and_compile("", until);
+    // Host code may have another kernel for when the first one does not compile.
+    bool catches = code_.find("except") != std::string::npos;
+    if (ending.outcome == Outcome::kCompileError && catches) ending = record_and_compile("try", until);
+    return ending;
+  }
+
+  // `mode`: "try" lets the host code see what the compiler raises.
+  Ending record_and_compile(const std::string& mode, double until) {
+    Ending ending = gpu_ ? record_for_gpu(mode, until) : record_for_interpreter(mode, until);
     if (ending.outcome == Outcome::kPass) ending = policy();
     if (ending.outcome != Outcome::kPass) return ending;
     const PlanFile& file = gpu_ ? gpu_->recording() : recording_.file;
@@ -279,28 +288,35 @@ class CandidateRun {
     return ending;
   }
 
-  Ending record_for_gpu() {
-    return gpu_->record(code_, [this](Json args, std::string* recording) {
-      Job job{"record", std::move(args), ""};
-      job.deadline_s = f_.config_.compile_deadline_s;
+  Job record_job(Json args, const std::string& mode, double until) const {
+    if (!mode.empty()) {
+      for (Json& one : args["cases"]) one["compile"] = mode;
+    }
+    Job job{"record", std::move(args), ""};
+    job.deadline_s = std::max(until - now_s(), 0.1);
+    return job;
+  }
+
+  Ending record_for_gpu(const std::string& mode, double until) {
+    return gpu_->record(code_, [&](Json args, std::string* recording) {
       Blob blob;
-      Ending ending = run_job(ZygoteKind::kRecord, std::move(job), &blob);
+      Ending ending = run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), &blob);
       if (ending.outcome == Outcome::kPass) *recording = std::string(blob.tensors());
       return ending;
     });
   }
 
-  Ending record_for_interpreter() {
+  Ending record_for_interpreter(const std::string& mode, double until) {
+    requests_.clear();
     for (CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
       auto oracle = ask(spec, 0);
       if (!oracle->failure.empty()) return unusable(*oracle);
       requests_.push_back({std::move(spec), oracle});
     }
     CHECK(!requests_.empty()) << "a task without cases";
-    Job job{"record", record_arguments(candidate_.task, code_, weight_seed_, requests_), ""};
-    job.deadline_s = f_.config_.compile_deadline_s;
+    Json args = record_arguments(candidate_.task, code_, weight_seed_, requests_);
     Blob blob;
-    Ending ending = run_job(ZygoteKind::kRecord, std::move(job), &blob);
+    Ending ending = run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), &blob);
     if (ending.outcome != Outcome::kPass) return ending;
     auto recording = parse_recording(blob, requests_);
     if (!recording) return {Outcome::kTampered, recording.why};

@@ -1,5 +1,5 @@
 # task: tests/cases/tasks/swish.py
-# expect: compile_error @compile
+# expect: rule_break @compile
 # why: falls back to torch when the kernel does not compile
 import torch
 import torch.nn as nn

@@ -206,10 +206,9 @@ def last(verdict):
 
 
 def scaling(runs, start):
-    lines = []
-    for workers, batch in runs:
-        busy = batch.wall - start
-        lines.append((workers, len(batch), f"{len(batch) / busy:.2f}" if busy > 0 else "-", ratio(len(batch) / busy, lines[0][2] and float(lines[0][2])) if lines and busy > 0 else "1.0x"))
+    rate = {workers: len(batch) / (batch.wall - start) for workers, batch in runs if batch.wall > start}
+    lines = [(workers, len(batch), f"{rate[workers]:.2f}", ratio(rate[workers], rate.get(1, float("nan"))))
+             for workers, batch in runs if workers in rate]
     print("Scaling on the head of the mixed stream, without start-up.\n")
     rows_of(("workers", "candidates", "candidates/s", "against one"), lines)
 
@@ -244,7 +243,11 @@ def table(arguments):
     print("# The verifier beside KernelBench's harness\n")
     machine(arguments.kernelbench)
     stubbed = sorted({name for row in peer_mixed + peer_correct for name in row.get("stubbed", [])})
-    print(f"Stubbed for KernelBench: {', '.join(stubbed) or 'nothing'}. Its time is one process a candidate, one after the other.\n")
+    print(f"Stubbed for KernelBench: {', '.join(stubbed) or 'nothing'}. Its time is one process a candidate, one after the other: "
+          "5 inputs compared, 100 timed runs of candidate and of reference.")
+    readings = [v["timing"]["readings"] for v in correct.verdicts.values() if v.get("timing")]
+    print(f"Ours: the candidate replayed on tiny and full inputs and once without its launches, {middle(readings):.0f} timed pairs.\n"
+          if readings else "Ours: nothing was timed.\n")
     rates(mixed, subset, start, peer_mixed, correct, alone, peer_correct)
     per_task(candidates, alone, peer_correct)
     per_kind(candidates, mixed, peer_mixed)

@@ -174,6 +174,15 @@ def answer(code, rng, closed=True):
     return f"{rng.choice(INTRODUCTIONS)}\n\n```python\n{code}" + ("```\n" if closed else "")
 
 
+def with_mistake(kind, code, rng):
+    """`code` with one mistake of this kind; None where none of them can be made."""
+    for mistake in rng.sample(MISTAKES[kind], len(MISTAKES[kind])):
+        changed = mistake(code, rng)
+        if changed is not None and (kind == "correct" or changed != code) and parses(changed) == (kind != "syntax"):
+            return changed
+    return None
+
+
 def mixed(solutions, total, rng):
     """(kind, key, code or None, answer, task) of each candidate."""
     counts = {kind: round(total * share) for kind, share in KINDS.items()}
@@ -193,16 +202,11 @@ def mixed(solutions, total, rng):
                     text = f"To optimize task {key[1]} (variant {number}), fuse the operations into one kernel and tile over the output. " * 3
                 yield kind, key, None, text, task
                 continue
-            changed = None
-            while changed is None:
-                changed = rng.choice(MISTAKES[kind])(code, rng)
-                if kind not in ("syntax", "correct") and changed is not None and (changed == code or not parses(changed)):
-                    changed = None
-                if changed is None and not order and not any(mistake(code, rng) for mistake in MISTAKES[kind]):
-                    break
-                if changed is None and rng.random() < 0.02:  # No mistake of this kind fits: another solution.
-                    key, code, task = rng.choice(solutions)
-                    code = rename_kernels(code, number)
+            changed = with_mistake(kind, code, rng)
+            while changed is None:  # None of this kind fits: another solution.
+                key, code, task = rng.choice(solutions)
+                code = rename_kernels(code, number)
+                changed = with_mistake(kind, code, rng)
             yield kind, key, changed, answer(changed, rng), task
 
 

@@ -168,6 +168,7 @@ class CandidateRun {
     }
     verdict.delegated_ops = delegated_;
     verdict.policies = policies_;
+    verdict.triton_compile_s = triton_compile_s_;
     verdict.triton_launches = launches_;
     verdict.code = valid_utf8(code_);
     return verdict;
@@ -330,6 +331,7 @@ class CandidateRun {
     std::string problem;
     for (const CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
       const Plan& plan = gpu_ ? *gpu_->recording().find(spec.name) : recording_.plan(spec);
+      triton_compile_s_ = triton_compile_s_.value_or(0) + plan.seconds.at("compile");
       PolicyFinding findings[] = {check_policy(plan, CallPolicy::kStrict), check_policy(plan, CallPolicy::kMixed)};
       for (int i = 0; i < 2; ++i) {
         std::string& said = policies_[i == 0 ? "strict" : "mixed"];
@@ -427,6 +429,7 @@ class CandidateRun {
   std::optional<GpuPath> gpu_;
   std::vector<std::string> delegated_;
   std::map<std::string, std::string> policies_;
+  std::optional<double> triton_compile_s_;
   int64_t launches_ = 0;
   uint64_t runs_ = 0;
   bool interpreted_ = false;

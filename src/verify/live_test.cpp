@@ -116,6 +116,8 @@ TEST_F(Live, RightCandidatePasses) {
   EXPECT_EQ(verdict.stopped_at, Stage::kFullRun);
   EXPECT_EQ(verdict.path, VerifyPath::kInterpreter);
   EXPECT_EQ(verdict.triton_launches, 1);
+  EXPECT_GT(verdict.triton_compile_s.value_or(0), 0);
+  EXPECT_LT(verdict.triton_compile_s.value_or(0), verdict.stages[2].seconds);
   EXPECT_TRUE(verdict.delegated_ops.empty());
   EXPECT_TRUE(verdict.sandbox_missing.empty());
   EXPECT_FALSE(verdict.speedup.has_value());

@@ -119,6 +119,7 @@ Json to_json(const Verdict& verdict) {
           {"triton_share", verdict.triton_share ? Json(*verdict.triton_share) : Json()},
           {"policies", verdict.policies},
           {"delegated_ops", verdict.delegated_ops},
+          {"triton_compile_s", verdict.triton_compile_s ? Json(*verdict.triton_compile_s) : Json()},
           {"triton_launches", verdict.triton_launches},
           {"sandbox_missing", verdict.sandbox_missing},
           {"code", verdict.code}};
@@ -146,6 +147,9 @@ Verdict verdict_from_json(const Json& json, const std::string& where) {
   if (auto it = json.find("timing"); it != json.end() && !it->is_null()) verdict.timing = timing_from_json(*it, where);
   if (auto it = json.find("triton_share"); it != json.end() && !it->is_null()) {
     verdict.triton_share = member<double>(json, "triton_share", where);
+  }
+  if (auto it = json.find("triton_compile_s"); it != json.end() && !it->is_null()) {
+    verdict.triton_compile_s = member<double>(json, "triton_compile_s", where);
   }
   if (auto it = json.find("policies"); it != json.end()) {
     if (!it->is_object()) throw usage_error("\"policies\" of a verdict must be an object", where);

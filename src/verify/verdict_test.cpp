@@ -46,11 +46,13 @@ TEST(Verdict, RoundTrip) {
   Verdict verdict = sample();
   verdict.timing = TimingResult{2e-3, 1e-3, 2.0, 2.0, 0.01, 20};
   verdict.triton_share = 0.75;
+  verdict.triton_compile_s = 0.125;
   verdict.policies = {{"strict", "library calls do part of the work: aten.mm.default"}, {"mixed", ""}};
   Json json = to_json(verdict);
   EXPECT_EQ(to_json(verdict_from_json(json, "here")), json);
   EXPECT_EQ(json["correct"], false);
   EXPECT_EQ(json["reason"], "output differs");
+  EXPECT_EQ(json["triton_compile_s"], 0.125);
   verdict.speedup.reset();
   EXPECT_TRUE(to_json(verdict)["speedup"].is_null());
   EXPECT_FALSE(verdict_from_json(to_json(verdict), "here").speedup.has_value());

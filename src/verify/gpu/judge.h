@@ -8,12 +8,15 @@
 //
 // Questions of the verifier (verify/gpu_lane.h), JSON over the Channel:
 //
-//   hello      {"memory_share": x}                    -> {"name", "memory", "bandwidth", "noise": [[seconds, band],
-//   ...]} task       {"key"} + recording of the reference   kept until the memory is needed candidate  {} + recording
-//   replaces the last one run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
-//                                                     -> {"outcome", "message", "worst"}
-//   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "warm_ups", "readings", "cold", "deadline_s"}
-//                                                     -> the same, and {"readings", "triton_share", "floor_s"}
+//   hello      {"memory_share": x}     -> {"name", "memory", "bandwidth"}
+//   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
+//   task       {"key"} + recording of the reference   kept until the memory is needed
+//   candidate  {} + recording                         replaces the last one
+//   run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
+//                                      -> {"outcome", "message", "worst"}
+//   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
+//                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
+//                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
 //
 // A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, and
 // {"quarantined": reason} that this GPU is given up.
@@ -49,8 +52,8 @@ class Judge {
   struct Remote {
     std::unique_ptr<Channel> channel;
     bool greeted = false;
-    bool has_candidate = false;
-    std::string reference;  // Key of the task whose reference it holds; "" = none.
+    bool has_candidate = false, had_candidates = false;  // The present one; any.
+    std::string reference;                               // Key of the task whose reference it holds; "" = none.
   };
   struct Parameter {
     std::string name;
@@ -80,6 +83,7 @@ class Judge {
   Json hello(const Json& question);
   Json run(const Json& question);
   Json time(const Json& question);
+  Json measure(const Json& question);
 
   ReferenceCase& reference(const Json& question);
   void draw_inputs(ReferenceCase& at, int64_t seed);
@@ -87,6 +91,7 @@ class Judge {
   void perturb(ReferenceCase& at, int64_t weight_seed);
 
   const Plan& candidate_plan(const Json& question) const;
+  void give_candidate();
   void give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed);
   void give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at);
   Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle);

@@ -82,7 +82,9 @@ TEST(Assemble, TimingIsPlainOrCalibrated) {
   timing.type = "plain";
   EXPECT_EQ(make_timing(timing)->spec().batch, 5);
   EXPECT_FALSE(make_timing(timing)->spec().cold);
-  EXPECT_EQ(make_verify_seams({.timing = timing}).timing->spec().warm_ups, 1);
+  Config config;
+  config.timing = timing;
+  EXPECT_EQ(make_verify_seams(config).timing->spec().warm_ups, 1);
 }
 
 TEST(Environment, NamesWhatRan) {

@@ -79,7 +79,11 @@ void GpuLanes::start(Lane& lane) {
   lane.info.name = body.value("name", "");
   lane.info.memory = body.value("memory", int64_t{0});
   lane.info.bandwidth = body.value("bandwidth", 0.0);
-  measure(lane);
+  if (noise_is_old(lane)) measure(lane);
+}
+
+bool GpuLanes::noise_is_old(const Lane& lane) const {
+  return lane.info.noise.empty() || now_s() - lane.measured_at > kNoiseAge;
 }
 
 void GpuLanes::measure(Lane& lane) {
@@ -119,11 +123,14 @@ GpuLease GpuLanes::acquire() {
       lane.busy = true;
       lock.unlock();
       try {
-        if (!lane.channel) {
-          start(lane);
-        } else if (now_s() - lane.measured_at > kNoiseAge) {
-          measure(lane);
+        if (lane.channel && noise_is_old(lane)) {
+          try {
+            measure(lane);
+          } catch (const Error& error) {
+            log_warn(cat(error.message(), "; its judge is started anew"));
+          }
         }
+        if (!lane.channel) start(lane);
         return GpuLease(this, i);
       } catch (const Error& error) {
         log_warn(cat(lane.info.device, " is used no more: ", error.message()));

@@ -113,6 +113,7 @@ class GpuLanes {
   };
   void start(Lane& lane);
   void measure(Lane& lane);
+  bool noise_is_old(const Lane& lane) const;
   void release(size_t lane);
 
   std::shared_ptr<const TimingProtocol> protocol_;

@@ -101,10 +101,11 @@ TimingResult timing_from_json(const Json& json, const std::string& where) {
   timing.readings = member<int64_t>(json, "readings", where);
   if (json.contains("discarded")) timing.discarded = member<int64_t>(json, "discarded", where);
   if (json.contains("interval")) {
-    auto interval = member<std::vector<double>>(json, "interval", where);
-    if (interval.size() != 2) throw usage_error("a timing's interval has two ends", where);
-    timing.ratio_low = interval[0];
-    timing.ratio_high = interval[1];
+    auto interval = member<Json>(json, "interval", where);
+    bool fits = interval.size() == 2 && interval[0].is_number() && interval[1].is_number();
+    if (!fits) throw usage_error("a timing's interval is no pair of numbers", where);
+    timing.ratio_low = interval[0].get<double>();
+    timing.ratio_high = interval[1].get<double>();
   }
   if (json.contains("clock_mhz")) timing.clock_mhz = member<double>(json, "clock_mhz", where);
   if (json.contains("reference_bytes")) timing.reference_bytes = member<int64_t>(json, "reference_bytes", where);

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "ext/calibrated_timing/calibrated_timing.h"
 #include "verify/gpu_path.h"
 #include "verify/sandbox.h"
 #include "verify/verifier.h"
@@ -50,16 +51,16 @@ StageEnd record(ZygotePool& pool, Json args, std::string* recording) {
 
 int run(int argc, char** argv) {
   CLI::App app{"References judged against themselves"};
-  std::string file, device = "cuda:0";
+  std::string file, device = "cuda:0", timing = "calibrated";
   std::vector<int> levels;
   bool time = false, record_only = false, lint = false;
-  int64_t seeds = 1, workers = 0, readings = 20;
+  int64_t seeds = 1, workers = 0;
   app.add_option("tasks", file)->required();
   app.add_option("--levels", levels, "which levels (all when left out)");
   app.add_option("--device", device, "cuda:0, or cpu");
   app.add_option("--seeds", seeds, "secret inputs for each");
   app.add_option("--workers", workers, "recorders at a time; 0 = one per core");
-  app.add_option("--readings", readings);
+  app.add_option("--timing", timing, "protocol of --time")->check(CLI::IsMember({"plain", "calibrated"}));
   app.add_flag("--time", time);
   app.add_flag("--record-only", record_only);
   app.add_flag("--lint", lint, "which wrong answers would pass");
@@ -77,21 +78,11 @@ int run(int argc, char** argv) {
   });
   auto pool = open_pool();
   std::unique_ptr<GpuLanes> lanes;
-  if (!record_only) lanes = GpuLanes::open({device});
+  std::shared_ptr<const TimingProtocol> protocol = std::make_shared<calibrated_timing::CalibratedTiming>();
+  if (timing == "plain") protocol = std::make_shared<PlainMean>();
+  if (!record_only) lanes = GpuLanes::open({device}, time ? protocol : nullptr);
   ReferenceCache references(*pool, 120, int64_t{4} << 30);
-  PlainMean plain;
-  class Readings : public PlainMean {
-   public:
-    explicit Readings(int64_t n) : n_(n) {}
-    int64_t warm_ups() const override { return 3; }
-    int64_t batch() const override { return n_; }
-    bool cold() const override { return true; }
-    bool want_more(const std::vector<Reading>&) const override { return false; }
-
-   private:
-    int64_t n_;
-  } protocol(readings);
-  GpuTools tools{lanes.get(), &references, &protocol};
+  GpuTools tools{lanes.get(), &references, protocol.get()};
   std::atomic<size_t> next{0};
   std::mutex mutex;
   double start = now_s();
@@ -122,6 +113,13 @@ int run(int argc, char** argv) {
             row.out["reference_s"] = path.timing()->reference_s;
             row.out["ratio"] = path.timing()->ratio;
             row.out["band"] = path.timing()->noise_band;
+            row.out["speedup"] = path.timing()->speedup;
+            row.out["interval"] = {path.timing()->ratio_low, path.timing()->ratio_high};
+            row.out["readings"] = path.timing()->readings;
+            row.out["discarded"] = path.timing()->discarded;
+            row.out["clock_mhz"] = path.timing()->clock_mhz;
+            if (path.timing()->reference_bytes) row.out["reference_bytes"] = *path.timing()->reference_bytes;
+            if (path.timing()->candidate_bytes) row.out["candidate_bytes"] = *path.timing()->candidate_bytes;
           }
         }
       }

@@ -64,6 +64,34 @@ TEST(Layers, RoomsIncludeOnlyRoomsToTheirLeft) {
   EXPECT_GT(files, 60);
 }
 
+// Extension -> the rooms it may include besides base and itself.
+const std::map<std::string, std::set<std::string>> kSeams = {{"calibrated_timing", {"verify"}}};
+
+TEST(Layers, ExtensionsSeeTheirSeamAndNobodySeesThem) {
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
+    if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+    fs::path file = fs::relative(entry.path(), TRITONRL_SOURCE_DIR "/src");
+    bool is_extension = file.begin()->string() == "ext";
+    std::string own = is_extension ? std::next(file.begin())->string() : "";
+    if (is_extension) {
+      ASSERT_TRUE(kSeams.count(own)) << "unknown extension " << own;
+    }
+    for (const auto& included : includes(entry.path())) {
+      std::string room = included.substr(0, included.find('/'));
+      if (!is_extension) {
+        EXPECT_TRUE(room != "ext" || file == "app/assemble.cpp") << file << " names an extension";
+      } else if (room == "ext") {
+        EXPECT_EQ(included.rfind("ext/" + own + "/", 0), 0u) << file << " includes " << included;
+      } else if (kAllowed.count(room)) {
+        EXPECT_TRUE(room == "base" || kSeams.at(own).count(room)) << file << " includes " << included;
+      }
+    }
+    files += is_extension;
+  }
+  EXPECT_GT(files, 0);
+}
+
 TEST(Layers, TheRuleBites) {
   EXPECT_NE(problem("verify", "policy/policy.h"), "");
   EXPECT_NE(problem("report", "eval/evaluate.h"), "");

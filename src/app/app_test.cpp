@@ -64,11 +64,27 @@ TEST(Assemble, UnknownChoicesAreErrors) {
   SamplerConfig sampler;
   sampler.type = "oracle";
   EXPECT_THROW(make_task_sampler(sampler, {}), Error);
+  TimingConfig timing;
+  timing.type = "stopwatch";
+  EXPECT_THROW(make_timing(timing), Error);
   RlConfig rl;
   rl.credit = "magic";
   EXPECT_THROW(make_credit(rl), Error);
   EXPECT_THROW(find_data_file("prompts/no_such.txt"), Error);
   EXPECT_TRUE(std::filesystem::exists(find_data_file("prompts/triton.txt")));
+}
+
+TEST(Assemble, TimingIsPlainOrCalibrated) {
+  EXPECT_EQ(Config{}.timing.type, "calibrated");
+  TimingConfig timing;
+  EXPECT_GE(make_timing(timing)->spec().batch, 50);
+  EXPECT_TRUE(make_timing(timing)->spec().cold);
+  timing.type = "plain";
+  EXPECT_EQ(make_timing(timing)->spec().batch, 5);
+  EXPECT_FALSE(make_timing(timing)->spec().cold);
+  Config config;
+  config.timing = timing;
+  EXPECT_EQ(make_verify_seams(config).timing->spec().warm_ups, 1);
 }
 
 TEST(Environment, NamesWhatRan) {

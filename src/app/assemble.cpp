@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/assemble.h"
 
+#include "ext/calibrated_timing/calibrated_timing.h"
+
 namespace tritonrl {
 
 namespace fs = std::filesystem;
@@ -8,6 +10,18 @@ namespace fs = std::filesystem;
 std::unique_ptr<TaskSampler> make_task_sampler(const SamplerConfig& config, std::vector<Task> tasks) {
   if (config.type == "fixed_mix") return std::make_unique<FixedMix>(std::move(tasks), config);
   throw usage_error("sampler type '" + config.type + "' is not known", "data.sampler.type", "known: fixed_mix");
+}
+
+std::shared_ptr<const TimingProtocol> make_timing(const TimingConfig& config) {
+  if (config.type == "plain") return std::make_shared<PlainMean>();
+  if (config.type == "calibrated") return std::make_shared<calibrated_timing::CalibratedTiming>();
+  throw usage_error("timing type '" + config.type + "' is not known", "timing.type", "known: plain, calibrated");
+}
+
+VerifySeams make_verify_seams(const Config& config) {
+  VerifySeams seams;
+  seams.timing = make_timing(config.timing);
+  return seams;
 }
 
 std::unique_ptr<Credit> make_credit(const RlConfig& config) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "app/assemble.h"
 #include "app/commands.h"
 #include "app/pipeline.h"
 #include "base/log.h"
@@ -82,7 +83,7 @@ void check_sandbox(Doctor& doctor, const VerifyConfig&) {
 }
 
 void check_verifier(Doctor& doctor, const VerifyConfig& config) {
-  auto verifier = Verifier::open(config);
+  auto verifier = Verifier::open(config, make_verify_seams({}));
   if (const GpuLanes* gpus = verifier->gpus()) {
     for (size_t i = 0; i < gpus->size(); ++i) {
       const GpuInfo& info = gpus->info(i);

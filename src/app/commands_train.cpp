@@ -65,7 +65,7 @@ void add_eval(CLI::App& app, Run& run) {
       auto tasks = load_tasks(arguments->tasks);
       Policy policy = Policy::open(config.policy, PromptTemplate::load(find_data_file(config.data.prompt)));
       if (!arguments->adapter.empty()) policy.set_adapter(LoraAdapter::load(arguments->adapter, policy.weights()));
-      auto verifier = Verifier::open(config.verify);
+      auto verifier = Verifier::open(config.verify, make_verify_seams(config));
       Rng rng = Rng(static_cast<uint64_t>(config.eval.seed)).at("eval");
       auto records = records_of(
           roll_out_and_verify(policy, *verifier, tasks, config.eval.samples, config.eval.sampling, rng, "eval"));

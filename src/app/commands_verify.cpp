@@ -2,6 +2,7 @@
 // verify: one candidate or a batch of them, without any policy.
 #include <iostream>
 
+#include "app/assemble.h"
 #include "app/commands.h"
 #include "app/config.h"
 #include "base/log.h"
@@ -75,9 +76,9 @@ void add_verify(CLI::App& app, Run& run) {
       if (batch != a.candidate.empty() || batch != a.task.empty()) {
         throw usage_error("give either a candidate and --task, or --batch and --out");
       }
-      VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
-      if (a.weaker) config.allow_weaker_sandbox = true;
-      auto verifier = Verifier::open(config);
+      Config config = load_config<Config>(a.config.files, a.config.sets);
+      if (a.weaker) config.verify.allow_weaker_sandbox = true;
+      auto verifier = Verifier::open(config.verify, make_verify_seams(config));
       if (!batch) return verify_one(a, *verifier);
       std::optional<Progress> bar;
       BatchResult result = run_batch(*verifier, a.batch, a.out, [&](int64_t done, int64_t total) {

@@ -62,6 +62,16 @@ struct RlConfig {
   void validate() const;
 };
 
+// How a GPU's readings are taken and what they amount to (verify/timing_protocol.h).
+struct TimingConfig {
+  std::string type = "calibrated";
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("type", type, "timing protocol: plain (five readings, their mean) or an extension's, see app/assemble.cpp");
+  }
+};
+
 struct Config {
   RunConfig run;
   PolicyConfig policy;
@@ -71,6 +81,7 @@ struct Config {
   RlConfig rl;
   RewardConfig reward;
   VerifyConfig verify;
+  TimingConfig timing;
   EvalConfig eval;
 
   template <class V>
@@ -83,6 +94,7 @@ struct Config {
     v("rl", rl, "reinforcement learning");
     v("reward", reward, "from verdict to number");
     v("verify", verify, "the verifier");
+    v("timing", timing, "timing of candidates on a GPU");
     v("eval", eval, "held-out evaluation");
   }
   void validate() const;

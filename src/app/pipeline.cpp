@@ -357,7 +357,7 @@ class Pipeline {
     return *policy_;
   }
   Verifier& verifier() {
-    if (!verifier_) verifier_ = Verifier::open(config_.verify);
+    if (!verifier_) verifier_ = Verifier::open(config_.verify, make_verify_seams(config_));
     return *verifier_;
   }
 

@@ -180,5 +180,16 @@ TEST(RunDir, RefusesAnotherConfigAndForeignFolders) {
   EXPECT_EQ(read_file(foreign + "/thesis.txt"), "precious");
 }
 
+TEST(Stats, StudentsQuantiles) {  // Against the printed tables.
+  EXPECT_NEAR(student_t_quantile(0.975, 1), 12.7062, 1e-4);
+  EXPECT_NEAR(student_t_quantile(0.975, 2), 4.30265, 1e-5);
+  EXPECT_NEAR(student_t_quantile(0.975, 3), 3.18245, 2e-5);
+  EXPECT_NEAR(student_t_quantile(0.99, 5), 3.36493, 2e-5);
+  EXPECT_NEAR(student_t_quantile(0.975, 10), 2.22814, 2e-5);
+  EXPECT_NEAR(student_t_quantile(0.995, 30), 2.75000, 2e-5);
+  EXPECT_NEAR(student_t_quantile(0.975, 100000), 1.95999, 2e-5);
+  EXPECT_EQ(student_t_quantile(0.5, 7), 0);
+}
+
 }  // namespace
 }  // namespace tritonrl

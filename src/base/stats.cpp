@@ -8,6 +8,19 @@
 #include "base/check.h"
 
 namespace tritonrl {
+namespace {
+
+// Of the standard normal distribution, by bisection.
+double normal_quantile(double p) {
+  double low = 0, high = 40;
+  for (int i = 0; i < 100; ++i) {
+    double middle = (low + high) / 2;
+    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < p ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+}  // namespace
 
 Interval wilson(int64_t k, int64_t n, double z) {
   CHECK(0 <= k && k <= n) << "wilson(" << k << ", " << n << ")";
@@ -54,6 +67,30 @@ double percentile(std::vector<double> values, double p) {
   auto below = static_cast<size_t>(position);
   size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double student_t_quantile(double p, int64_t df) {
+  CHECK(0.5 <= p && p < 1 && df >= 1) << "student_t_quantile(" << p << ", " << df << ")";
+  if (p == 0.5) return 0;
+  double tails = 2 * (1 - p), n = static_cast<double>(df);
+  if (df == 1) return 1 / std::tan(tails * M_PI / 2);
+  if (df == 2) return std::sqrt(2 / (tails * (2 - tails)) - 2);
+  double a = 1 / (n - 0.5), b = 48 / (a * a);
+  double c = ((20700 * a / b - 98) * a - 16) * a + 96.36;
+  double d = ((94.5 / (b + c) - 3) / b + 1) * std::sqrt(a * M_PI / 2) * n;
+  double y = std::pow(d * tails, 2 / n);
+  if (y > 0.05 + a) {
+    double x = -normal_quantile(p);
+    y = x * x;
+    if (df < 5) c += 0.3 * (n - 4.5) * (x + 0.6);
+    c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b;
+    y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x;
+    y = std::expm1(a * y * y);
+  } else {
+    y = ((1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y - 1) * (n + 1) / (n + 2) +
+        1 / y;
+  }
+  return std::sqrt(n * y);
 }
 
 }  // namespace tritonrl

@@ -18,10 +18,14 @@ Interval wilson(int64_t k, int64_t n, double z = 1.959963984540054);
 // (Chen et al., "Evaluating large language models trained on code", 2021). REQUIRES: 0 <= c <= n, 1 <= k <= n.
 double pass_at_k(int64_t n, int64_t c, int64_t k);
 
-double mean(const std::vector<double>& values);           // 0 when empty.
-double stddev(const std::vector<double>& values);         // Sample standard deviation (n - 1); 0 for fewer than 2.
+double mean(const std::vector<double>& values);    // 0 when empty.
+double stddev(const std::vector<double>& values);  // Sample standard deviation (n - 1); 0 for fewer than 2.
 // Mean without the lowest and the highest `share` of the values (0.1 = a tenth at each end); 0 when empty.
 double trimmed_mean(std::vector<double> values, double share);
 double percentile(std::vector<double> values, double p);  // Linear interpolation, p in [0, 100]; 0 when empty.
+
+// Quantile p of Student's t distribution with `df` degrees of freedom (G. W. Hill, Algorithm 396, CACM 1970; exact for
+// 1 and 2, else to about five digits). REQUIRES: 0.5 <= p < 1, df >= 1.
+double student_t_quantile(double p, int64_t df);
 
 }  // namespace tritonrl

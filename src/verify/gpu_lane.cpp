@@ -8,12 +8,15 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/stats.h"
 #include "base/text.h"
+#include "verify/timing_json.h"
 
 namespace tritonrl {
 namespace {
 
-constexpr double kHelloPatience = 180;  // CUDA contexts, LibTorch's libraries, measuring the noise.
+constexpr double kHelloPatience = 180;  // CUDA contexts, LibTorch's libraries.
+constexpr double kNoiseAge = 600;       // Seconds until the noise is measured again.
 constexpr double kGrace = 120;          // Beyond a question's own deadline: the oracle's work.
 constexpr size_t kTasksPerJudge = 16;
 
@@ -43,8 +46,10 @@ std::vector<std::string> GpuLanes::devices() {
   return found;
 }
 
-std::unique_ptr<GpuLanes> GpuLanes::open(const std::vector<std::string>& devices) {
+std::unique_ptr<GpuLanes> GpuLanes::open(const std::vector<std::string>& devices,
+                                         std::shared_ptr<const TimingProtocol> protocol) {
   std::unique_ptr<GpuLanes> lanes(new GpuLanes);
+  lanes->protocol_ = std::move(protocol);
   for (const std::string& device : devices) {
     lanes->lanes_.push_back(std::make_unique<Lane>());
     lanes->lanes_.back()->info.device = device;
@@ -74,10 +79,36 @@ void GpuLanes::start(Lane& lane) {
   lane.info.name = body.value("name", "");
   lane.info.memory = body.value("memory", int64_t{0});
   lane.info.bandwidth = body.value("bandwidth", 0.0);
+  if (noise_is_old(lane)) measure(lane);
+}
+
+bool GpuLanes::noise_is_old(const Lane& lane) const {
+  return lane.info.noise.empty() || now_s() - lane.measured_at > kNoiseAge;
+}
+
+void GpuLanes::measure(Lane& lane) {
+  if (!protocol_ || lane.info.device.rfind("cuda", 0) != 0) return;
+  auto fail = [&](const std::string& why) {
+    lane.channel.reset();
+    throw environment_error(cat("the noise of timing on ", lane.info.device, " cannot be measured: ", why));
+  };
+  ChannelMessage reply;
+  lane.channel->send({{"do", "measure"}, {"spec", to_json(protocol_->spec())}, {"deadline_s", kHelloPatience}});
+  if (lane.channel->receive(&reply, kHelloPatience) != Channel::Answer::kCame) fail("the judge does not answer");
+  if (reply.header.value("outcome", "") != "pass") fail(reply.header.value("message", ""));
   lane.info.noise.clear();
-  for (const Json& band : body.value("noise", Json::array())) {
-    lane.info.noise.emplace_back(band[0].get<double>(), band[1].get<double>());
+  for (const Json& repeats : reply.header.value("noise", Json::array())) {
+    std::vector<double> ratios, seconds;
+    for (const Json& readings : repeats) {
+      auto result = protocol_->reduce(readings_from_json(readings));
+      if (!result) continue;
+      ratios.push_back(result->ratio);
+      seconds.push_back(result->reference_s);
+    }
+    if (ratios.size() < kLeastReadings) fail("its readings give no time");
+    lane.info.noise.emplace_back(mean(seconds), noise_band_of(ratios));
   }
+  lane.measured_at = now_s();
 }
 
 GpuLease GpuLanes::acquire() {
@@ -91,9 +122,15 @@ GpuLease GpuLanes::acquire() {
       if (lane.busy) continue;
       lane.busy = true;
       lock.unlock();
-      if (lane.channel) return GpuLease(this, i);
       try {
-        start(lane);
+        if (lane.channel && noise_is_old(lane)) {
+          try {
+            measure(lane);
+          } catch (const Error& error) {
+            log_warn(cat(error.message(), "; its judge is started anew"));
+          }
+        }
+        if (!lane.channel) start(lane);
         return GpuLease(this, i);
       } catch (const Error& error) {
         log_warn(cat(lane.info.device, " is used no more: ", error.message()));
@@ -200,9 +237,9 @@ GpuAnswer GpuLease::time(const GpuTiming& timing) {
               {"weight_seed", timing.weight_seed},
               {"input_seeds", {timing.reference_seed, timing.candidate_seed}},
               {"input_seed", timing.candidate_seed},
-              {"warm_ups", timing.warm_ups},
-              {"readings", timing.readings},
-              {"cold", timing.cold},
+              {"spec", to_json(timing.spec)},
+              {"first_place", timing.first_place},
+              {"again", timing.again},
               {"deadline_s", timing.deadline_s}},
              "", timing.deadline_s + kGrace);
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "verify/channel.h"
+#include "verify/timing_protocol.h"
 #include "verify/verdict.h"
 
 namespace tritonrl {
@@ -29,7 +30,8 @@ struct GpuInfo {
   std::string name;                              // "NVIDIA H200".
   int64_t memory = 0;                            // Bytes.
   double bandwidth = 0;                          // Bytes per second of a large copy, measured.
-  std::vector<std::pair<double, double>> noise;  // (seconds of a run, how far from 1 a ratio of equals gets).
+  std::vector<std::pair<double, double>> noise;  // (seconds of a run, how far from 1 a ratio of equals gets); may be
+                                                 // empty.
 
   // The band for a run of `seconds`: that of the nearest duration measured.
   double noise_band(double seconds) const;
@@ -46,8 +48,9 @@ struct GpuRun {
 struct GpuTiming {
   std::string task, name;
   int64_t weight_seed = 0, reference_seed = 0, candidate_seed = 0;  // Different inputs for the two.
-  int64_t warm_ups = 3, readings = 20;
-  bool cold = true;
+  ReadingSpec spec;
+  int64_t first_place = 0;  // Of the memory, where this is not the first batch of readings.
+  bool again = false;       // More readings of what was timed last.
   double deadline_s = 60;
 };
 
@@ -86,8 +89,11 @@ class GpuLease {
 
 class GpuLanes {
  public:
-  // One lane per device ("cuda:0", ...; "cpu" is for tests: it has no launches). Throws Error (environment).
-  static std::unique_ptr<GpuLanes> open(const std::vector<std::string>& devices);
+  // One lane per device ("cuda:0", ...; "cpu" is for tests: it has no launches). Given a protocol, each measures with
+  // it how far from 1 the ratio of equals gets: at start, and again when a lease begins and that is ten minutes old.
+  // Throws Error (environment).
+  static std::unique_ptr<GpuLanes> open(const std::vector<std::string>& devices,
+                                        std::shared_ptr<const TimingProtocol> protocol = nullptr);
   // GPUs of this machine that may be used, honouring CUDA_VISIBLE_DEVICES; empty without a driver.
   static std::vector<std::string> devices();
   ~GpuLanes();
@@ -104,11 +110,15 @@ class GpuLanes {
     GpuInfo info;
     std::vector<std::string> tasks;  // Keys that were given.
     bool busy = false;
-    std::string given_up;  // Why this GPU is used no more; "" = it is.
+    std::string given_up;    // Why this GPU is used no more; "" = it is.
+    double measured_at = 0;  // When info.noise was.
   };
   void start(Lane& lane);
+  void measure(Lane& lane);
+  bool noise_is_old(const Lane& lane) const;
   void release(size_t lane);
 
+  std::shared_ptr<const TimingProtocol> protocol_;
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -7,15 +7,13 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "verify/timing_json.h"
 
 namespace tritonrl {
 namespace {
 
 constexpr double kFloorShare = 0.9;  // Of what the memory needs: faster than that is no measurement.
 constexpr int64_t kMaxReadings = 1000;
-// A plain mean of a reference against itself is off by up to this much at any duration
-// (bench/results/h200_references.md); the band measured at start, on element-wise kernels, is narrower for long runs.
-constexpr double kLeastBand = 0.03;
 
 std::string sizes_text(const std::map<std::string, int64_t>& constants) {
   std::vector<std::string> parts;
@@ -158,41 +156,44 @@ StageEnd GpuPath::time(double deadline_s) {
   const CaseSpec* spec = &main_case();
   double until = now_s() + deadline_s;
   std::vector<Reading> readings;
-  double floor_s = 0;
+  double floor_s = 0, batch_s = 0;
+  Json first;
   GpuTiming timing;
   timing.task = reference_->key;
   timing.name = spec->name;
   timing.weight_seed = weight_seed_;
   timing.reference_seed = input_seed(*spec, 0);
   timing.candidate_seed = input_seed(*spec, spec->input_seeds);  // Met by nobody before.
-  timing.warm_ups = tools_.timing->warm_ups();
-  timing.readings = tools_.timing->batch();
-  timing.cold = tools_.timing->cold();
+  timing.spec = tools_.timing->spec();
   while (readings.empty() || (tools_.timing->want_more(readings) && readings.size() < kMaxReadings)) {
     timing.deadline_s = until - now_s();
+    if (timing.again && timing.deadline_s < 2 * batch_s) break;  // What is there has to do.
     if (timing.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
     GpuAnswer answer = lane_->time(timing);
+    batch_s = timing.deadline_s - (until - now_s());
     StageEnd ended = end(answer);
     if (ended.outcome != Outcome::kPass) return ended;
-    for (const Json& pair : answer.body.at("readings")) {
-      readings.push_back({pair[0].get<double>(), pair[1].get<double>()});
+    auto taken = readings_from_json(answer.body.at("readings"));
+    if (taken.empty()) break;
+    readings.insert(readings.end(), taken.begin(), taken.end());
+    if (!timing.again) {
+      floor_s = answer.body.value("floor_s", 0.0);
+      triton_share_ = answer.body.value("triton_share", 0.0);
+      first = std::move(answer.body);
     }
-    floor_s = answer.body.value("floor_s", 0.0);
-    triton_share_ = answer.body.value("triton_share", 0.0);
+    timing.again = true;
+    timing.spec.warm_ups = std::min<int64_t>(timing.spec.warm_ups, 2);
+    timing.first_place = readings.back().place + 1;
   }
-  auto reduced = tools_.timing->reduce(readings);
-  if (!reduced) return {Outcome::kHarnessFault, "the readings give no time"};
-  if (reduced->candidate_s < kFloorShare * floor_s) {
+  auto result = tools_.timing->reduce(readings);
+  if (!result) return {Outcome::kHarnessFault, "the readings give no time"};
+  if (result->candidate_s < kFloorShare * floor_s) {
     return {Outcome::kTampered, "it ends sooner than its outputs could have been written"};
   }
-  TimingResult result;
-  result.reference_s = reduced->reference_s;
-  result.candidate_s = reduced->candidate_s;
-  result.ratio = reduced->reference_s / reduced->candidate_s;
-  result.noise_band = std::max(lane_->info().noise_band(reduced->candidate_s), kLeastBand);
-  result.speedup = std::abs(result.ratio - 1) <= result.noise_band ? 1.0 : result.ratio;
-  result.readings = static_cast<int64_t>(readings.size());
-  timing_ = result;
+  apply_band(&*result, std::max(lane_->info().noise_band(result->candidate_s), tools_.timing->least_band()));
+  if (first.contains("reference_bytes")) result->reference_bytes = first["reference_bytes"].get<int64_t>();
+  if (first.contains("candidate_bytes")) result->candidate_bytes = first["candidate_bytes"].get<int64_t>();
+  timing_ = std::move(result);
   return {};
 }
 

@@ -80,8 +80,15 @@ namespace {
 
 Json timing_json(const std::optional<TimingResult>& timing) {
   if (!timing) return {};
-  return {{"reference_s", timing->reference_s}, {"candidate_s", timing->candidate_s}, {"ratio", timing->ratio},
-          {"speedup", timing->speedup},         {"noise_band", timing->noise_band},   {"readings", timing->readings}};
+  Json json = {
+      {"reference_s", timing->reference_s}, {"candidate_s", timing->candidate_s}, {"ratio", timing->ratio},
+      {"speedup", timing->speedup},         {"noise_band", timing->noise_band},   {"readings", timing->readings},
+      {"discarded", timing->discarded}};
+  if (timing->ratio_low < timing->ratio_high) json["interval"] = {timing->ratio_low, timing->ratio_high};
+  if (timing->clock_mhz > 0) json["clock_mhz"] = timing->clock_mhz;
+  if (timing->reference_bytes) json["reference_bytes"] = *timing->reference_bytes;
+  if (timing->candidate_bytes) json["candidate_bytes"] = *timing->candidate_bytes;
+  return json;
 }
 
 TimingResult timing_from_json(const Json& json, const std::string& where) {
@@ -92,6 +99,17 @@ TimingResult timing_from_json(const Json& json, const std::string& where) {
   timing.speedup = member<double>(json, "speedup", where);
   timing.noise_band = member<double>(json, "noise_band", where);
   timing.readings = member<int64_t>(json, "readings", where);
+  if (json.contains("discarded")) timing.discarded = member<int64_t>(json, "discarded", where);
+  if (json.contains("interval")) {
+    auto interval = member<Json>(json, "interval", where);
+    bool fits = interval.size() == 2 && interval[0].is_number() && interval[1].is_number();
+    if (!fits) throw usage_error("a timing's interval is no pair of numbers", where);
+    timing.ratio_low = interval[0].get<double>();
+    timing.ratio_high = interval[1].get<double>();
+  }
+  if (json.contains("clock_mhz")) timing.clock_mhz = member<double>(json, "clock_mhz", where);
+  if (json.contains("reference_bytes")) timing.reference_bytes = member<int64_t>(json, "reference_bytes", where);
+  if (json.contains("candidate_bytes")) timing.candidate_bytes = member<int64_t>(json, "candidate_bytes", where);
   return timing;
 }
 

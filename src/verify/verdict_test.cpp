@@ -44,12 +44,19 @@ TEST(Verdict, NamesGoBothWays) {
 
 TEST(Verdict, RoundTrip) {
   Verdict verdict = sample();
-  verdict.timing = TimingResult{2e-3, 1e-3, 2.0, 2.0, 0.01, 20};
+  verdict.timing = TimingResult{2e-3, 1e-3, 2.0, 2.0, 0.01, 20, 1.98, 2.02, 3, 1980, 4096, 0};
   verdict.triton_share = 0.75;
   verdict.triton_compile_s = 0.125;
   verdict.policies = {{"strict", "library calls do part of the work: aten.mm.default"}, {"mixed", ""}};
   Json json = to_json(verdict);
   EXPECT_EQ(to_json(verdict_from_json(json, "here")), json);
+  EXPECT_EQ(json["timing"]["interval"], Json({1.98, 2.02}));
+  EXPECT_EQ(json["timing"]["candidate_bytes"], 0);
+  verdict.timing = TimingResult{};  // What was not measured is left out.
+  EXPECT_EQ(to_json(verdict_from_json(to_json(verdict), "here")), to_json(verdict));
+  EXPECT_FALSE(to_json(verdict)["timing"].contains("interval"));
+  EXPECT_FALSE(to_json(verdict)["timing"].contains("clock_mhz"));
+  EXPECT_FALSE(to_json(verdict)["timing"].contains("reference_bytes"));
   EXPECT_EQ(json["correct"], false);
   EXPECT_EQ(json["reason"], "output differs");
   EXPECT_EQ(json["triton_compile_s"], 0.125);

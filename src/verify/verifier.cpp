@@ -39,12 +39,12 @@ std::string identity(const Candidate& candidate) {
 }
 
 // The first `wanted` GPUs of this machine (-1 = all); null where there is none.
-std::unique_ptr<GpuLanes> open_lanes(int64_t wanted) {
+std::unique_ptr<GpuLanes> open_lanes(int64_t wanted, std::shared_ptr<const TimingProtocol> timing) {
   std::vector<std::string> devices = GpuLanes::devices();
   auto have = static_cast<int64_t>(devices.size());
   if (wanted > have) throw environment_error(cat("verify.gpus is ", wanted, ", but this machine has ", have));
   if (wanted >= 0) devices.resize(static_cast<size_t>(wanted));
-  return devices.empty() ? nullptr : GpuLanes::open(devices);
+  return devices.empty() ? nullptr : GpuLanes::open(devices, std::move(timing));
 }
 
 // Something of ours threw. The candidate has no verdict, and the others are none of its business.
@@ -107,7 +107,8 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
     if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
   }
   insist();
-  auto lanes = open_lanes(config.gpus);
+  if (!seams.timing) seams.timing = std::make_shared<PlainMean>();
+  auto lanes = open_lanes(config.gpus, seams.timing);
   return std::unique_ptr<Verifier>(
       new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing), std::move(lanes)));
 }

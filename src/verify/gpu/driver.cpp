@@ -6,6 +6,7 @@
 #include <c10/util/Half.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -16,65 +17,16 @@ namespace {
 
 constexpr int64_t kStaticShared = 48 << 10;
 
-constexpr const char* kPtx = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-
-.visible .entry tritonrl_count_damage(.param .u64 p_at, .param .u64 p_words, .param .u32 p_pattern, .param .u64 p_counter)
-{
-  .reg .pred %p;
-  .reg .u32 %t, %n, %pattern, %word, %one;
-  .reg .u64 %at, %words, %counter, %i, %step, %address;
-  ld.param.u64 %at, [p_at];
-  ld.param.u64 %words, [p_words];
-  ld.param.u32 %pattern, [p_pattern];
-  ld.param.u64 %counter, [p_counter];
-  mov.u32 %t, %tid.x;
-  mov.u32 %n, %ntid.x;
-  mov.u32 %one, 1;
-  cvt.u64.u32 %i, %t;
-  cvt.u64.u32 %step, %n;
-LOOP:
-  setp.ge.u64 %p, %i, %words;
-  @%p bra DONE;
-  shl.b64 %address, %i, 2;
-  add.u64 %address, %address, %at;
-  ld.volatile.u32 %word, [%address];
-  add.u64 %i, %i, %step;
-  setp.eq.u32 %p, %word, %pattern;
-  @%p bra LOOP;
-  red.add.u32 [%counter], %one;
-  bra LOOP;
-DONE:
-  ret;
-}
-
-.visible .entry tritonrl_hold(.param .u64 p_flag, .param .u64 p_limit)
-{
-  .reg .pred %p;
-  .reg .u32 %value;
-  .reg .u64 %flag, %limit, %start, %now;
-  ld.param.u64 %flag, [p_flag];
-  ld.param.u64 %limit, [p_limit];
-  mov.u64 %start, %globaltimer;
-WAIT:
-  ld.volatile.u32 %value, [%flag];
-  setp.ne.u32 %p, %value, 0;
-  @%p bra OUT;
-  mov.u64 %now, %globaltimer;
-  sub.u64 %now, %now, %start;
-  setp.lt.u64 %p, %now, %limit;
-  @%p bra WAIT;
-OUT:
-  ret;
-}
-)";
-
 // One launch parameter in the bytes the kernel expects.
 struct Packed {
-  alignas(8) char bytes[8];
+  alignas(64) char bytes[sizeof(CUtensorMap)];
 };
+
+Packed pack_bytes(const std::string& bytes) {
+  Packed packed{};
+  std::memcpy(packed.bytes, bytes.data(), std::min(bytes.size(), sizeof packed.bytes));
+  return packed;
+}
 
 template <class T>
 Packed pack_as(T value) {
@@ -97,6 +49,37 @@ Packed pack_number(const PlanArg& arg, const std::string& type) {
   }
   throw ReplayFailure{Outcome::kUnsupported, cat("a kernel parameter of type ", type.substr(0, 40))};
 }
+
+// A descriptor over `tensor`, as its kernel parameters.
+void pack_descriptor(const PlanArg& arg, const at::Tensor& tensor, const std::optional<TmaMetadata>& metadata,
+                     std::vector<Packed>* packed) {
+  Descriptor descriptor = descriptor_of(arg);
+  auto element_bytes = static_cast<int64_t>(tensor.element_size());
+  auto address = reinterpret_cast<uint64_t>(tensor.data_ptr());
+  int64_t bytes = static_cast<int64_t>(tensor.storage().nbytes()) - tensor.storage_offset() * element_bytes;
+  check_reach(descriptor, element_bytes, address, bytes);
+  std::string map;
+  if (metadata) {
+    TensorMapRequest request = tensor_map_request(descriptor, *metadata, element_bytes);
+    const CudaDriver& driver = CudaDriver::get();
+    const cuuint32_t steps[] = {1, 1, 1, 1, 1};
+    alignas(64) CUtensorMap made;
+    driver.check(
+        driver.encode_tensor_map(&made, static_cast<CUtensorMapDataType>(request.elem_type), request.rank,
+                                 tensor.data_ptr(), request.dims.data(), request.strides.data(), request.box.data(),
+                                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, static_cast<CUtensorMapSwizzle>(request.swizzle),
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                 request.pads_with_nan ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+                                                       : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        "making a tensor map");
+    map.assign(reinterpret_cast<const char*>(&made), sizeof made);
+  }
+  for (const std::string& one : descriptor_parameters(descriptor, address, metadata ? &map : nullptr)) {
+    packed->push_back(pack_bytes(one));
+  }
+}
+
+bool is_descriptor(const std::string& type) { return type.rfind("tensordesc", 0) == 0; }
 
 void* symbol(const char* name) {
   static void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -147,39 +130,6 @@ void CudaDriver::check(CUresult result, const char* what) const {
   throw failure;
 }
 
-OwnKernels& OwnKernels::get() {
-  static OwnKernels kernels;
-  return kernels;
-}
-
-OwnKernels::OwnKernels() {
-  const CudaDriver& driver = CudaDriver::get();
-  driver.check(driver.module_load(&module_, kPtx), "loading our own kernels");
-  driver.check(driver.module_function(&damage_, module_, "tritonrl_count_damage"), "our own kernels");
-  driver.check(driver.module_function(&hold_, module_, "tritonrl_hold"), "our own kernels");
-}
-
-namespace {
-void launch_small(CUfunction function, unsigned threads, void** arguments) {
-  const CudaDriver& driver = CudaDriver::get();
-  CUlaunchConfig config{};
-  config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-  config.blockDimX = threads;
-  config.blockDimY = config.blockDimZ = 1;
-  driver.check(driver.launch(&config, function, arguments, nullptr), "launching our own kernel");
-}
-}  // namespace
-
-void OwnKernels::count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter) {
-  void* arguments[] = {&at, &words, &pattern, &counter};
-  launch_small(damage_, 256, arguments);
-}
-
-void OwnKernels::hold(CUdeviceptr flag, uint64_t limit_ns) {
-  void* arguments[] = {&flag, &limit_ns};
-  launch_small(hold_, 1, arguments);
-}
-
 CudaLauncher::~CudaLauncher() {
   for (auto& [cubin, loaded] : loaded_) CudaDriver::get().module_unload(loaded.module);
 }
@@ -187,6 +137,8 @@ CudaLauncher::~CudaLauncher() {
 CudaLauncher::Loaded& CudaLauncher::load(const PlanCubin& cubin) {
   Loaded& loaded = loaded_[&cubin];
   if (loaded.function) return loaded;
+  auto count = std::count_if(cubin.signature.begin(), cubin.signature.end(), is_descriptor);
+  loaded.descriptors = tma_metadata(cubin.descriptors, static_cast<size_t>(count));
   const CudaDriver& driver = CudaDriver::get();
   // The driver reads the image's length from its headers, which came from outside: give it slack that holds nothing.
   std::string image(cubin.image);
@@ -216,11 +168,16 @@ void CudaLauncher::launch(const PlanCubin& cubin, const PlanChoice& choice,
   Loaded& loaded = load(cubin);
   std::vector<Packed> packed;
   packed.reserve(arguments.size() + 2);
+  size_t next_descriptor = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& type = cubin.signature[i];
     if (type == "constexpr") continue;
-    if (arguments[i].value->kind == PlanArg::Kind::kDescriptor) {
-      throw ReplayFailure{Outcome::kUnsupported, "TMA descriptors are not replayed yet"};
+    if (is_descriptor(type) != (arguments[i].value->kind == PlanArg::Kind::kDescriptor)) {
+      throw ReplayFailure{Outcome::kTampered, "a descriptor where a kernel takes none, or the other way round"};
+    }
+    if (is_descriptor(type)) {
+      pack_descriptor(*arguments[i].value, arguments[i].tensor, loaded.descriptors.at(next_descriptor++), &packed);
+      continue;
     }
     if (!type.empty() && type[0] == '*') {
       bool null = arguments[i].value->kind == PlanArg::Kind::kNone;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CudaDriver: the driver's entry points, fetched at run time, and what is launched through them: a recording's cubins,
-// and three small kernels of our own (guard check, hold, cache flush comes from memset).
+// CudaDriver: the driver's entry points, fetched at run time, and the launcher of a recording's cubins.
 //
 // Works in the primary context that LibTorch uses, on its default stream. All functions throw ReplayFailure; after
 // `context_lost` the process must end. Thread rule: one thread.
@@ -12,6 +11,7 @@
 #include <string>
 
 #include "verify/gpu/tape.h"
+#include "verify/gpu/tensor_map.h"
 
 namespace tritonrl {
 
@@ -39,21 +39,6 @@ class CudaDriver {
   CudaDriver();
 };
 
-// Our own kernels.
-class OwnKernels {
- public:
-  static OwnKernels& get();
-  // Adds to *counter the number of 32-bit words in [at, at + words) that are not `pattern`.
-  void count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter);
-  // Holds the stream until *flag (mapped host memory) is not 0, at most limit_ns.
-  void hold(CUdeviceptr flag, uint64_t limit_ns);
-
- private:
-  OwnKernels();
-  CUmodule module_ = nullptr;
-  CUfunction damage_ = nullptr, hold_ = nullptr;
-};
-
 // Launches a recording's cubins. Modules are loaded on first use and unloaded with the object.
 class CudaLauncher : public Launcher {
  public:
@@ -66,6 +51,7 @@ class CudaLauncher : public Launcher {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
     at::Tensor global_scratch, profile_scratch;
+    std::vector<std::optional<TmaMetadata>> descriptors;  // By place among the signature's.
   };
   Loaded& load(const PlanCubin& cubin);
   std::map<const PlanCubin*, Loaded> loaded_;

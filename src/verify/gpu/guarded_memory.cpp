@@ -4,12 +4,14 @@
 #include <cuda_runtime_api.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <vector>
 
 #include "base/check.h"
 #include "verify/gpu/driver.h"
+#include "verify/gpu/own_kernels.h"
 
 namespace tritonrl {
 namespace {
@@ -25,6 +27,7 @@ struct Block {
 
 struct State {
   size_t cap = 0, held = 0;
+  size_t alive = 0, peak = 0;  // Bytes as asked for.
   bool poisoning = true;
   uint32_t pattern = 0x7fffffff;
   std::unordered_map<void*, Block> live;
@@ -114,6 +117,8 @@ void* allocate(size_t wanted, int, cudaStream_t) {
   }
   if (s.poisoning) paint(at, block, /*inside=*/true);
   s.live.emplace(at, block);
+  s.alive += wanted;
+  s.peak = std::max(s.peak, s.alive);
   return at;
 }
 
@@ -133,6 +138,7 @@ void release(void* at, size_t, int, cudaStream_t) {
   } else {
     s.free_small[it->second.bytes].push_back(at);
   }
+  s.alive -= it->second.wanted;
   s.live.erase(it);
 }
 
@@ -187,6 +193,27 @@ int64_t GuardedMemory::damage() {
 }
 
 size_t GuardedMemory::held_bytes() { return state().held; }
+
+size_t GuardedMemory::live_bytes() { return state().alive; }
+
+size_t GuardedMemory::peak_bytes() { return state().peak; }
+
+void GuardedMemory::reset_peak() { state().peak = state().alive; }
+
+void GuardedMemory::rotate() {
+  State& s = state();
+  for (auto& [bytes, list] : s.free_small) {
+    if (list.size() > 1) std::rotate(list.begin(), list.begin() + 1, list.end());
+  }
+  for (auto it = s.free_own.begin(); it != s.free_own.end();) {
+    auto [first, last] = s.free_own.equal_range(it->first);
+    void* at = first->second;  // The oldest of its size becomes the youngest.
+    auto before = first;
+    for (auto next = std::next(first); next != last; before = next++) before->second = next->second;
+    before->second = at;
+    it = last;
+  }
+}
 
 void GuardedMemory::trim() {
   State& s = state();

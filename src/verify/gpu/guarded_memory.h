@@ -28,6 +28,12 @@ class GuardedMemory {
   static int64_t damage();
 
   static size_t held_bytes();
+  // Bytes of live buffers as they were asked for, and the most of that since the last reset_peak().
+  static size_t live_bytes();
+  static size_t peak_bytes();
+  static void reset_peak();
+  // Hands the free blocks out in another order from now on, so that what is allocated next lies elsewhere.
+  static void rotate();
   // Gives unused blocks back to the driver.
   static void trim();
 };

@@ -155,14 +155,17 @@ Json Judge::answer(const Json& question, std::string payload) {
   if (what == "run") return twice(question, &Judge::run);
   if (what == "time") return twice(question, &Judge::time);
   if (what == "lint") return lint(question);
+  if (what == "measure") return measure(question);
   throw Fault{"the verifier asked for " + what};
 }
 
 Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
+  Json asked = question;
   for (int attempt = 0; attempt < 2; ++attempt) {
     try {
-      return (this->*fn)(question);
+      return (this->*fn)(asked);
     } catch (const ReplayerGone&) {
+      asked.erase("again");  // What an earlier question prepared is gone too.
     }
   }
   throw ReplayFailure{Outcome::kRuntimeError, "the kernels ended the process they ran in"};
@@ -191,12 +194,20 @@ Json Judge::hello(const Json& question) {
   spare_ = start_replayer();
   greet();
   if (options_.device.is_cuda()) {
-    Json measured = ask({{"do", "measure"}});
-    bandwidth_ = measured.at("bandwidth").get<double>();
+    bandwidth_ = ask({{"do", "bandwidth"}}).at("bandwidth").get<double>();
     reply["bandwidth"] = bandwidth_;
-    reply["noise"] = measured.at("noise");
   }
   return reply;
+}
+
+Json Judge::measure(const Json& question) {
+  greet();
+  if (at_work_->had_candidates) {  // What was run there is not asked for a measure.
+    replace_replayer();
+    greet();
+  }
+  Json measured = ask({{"do", "measure"}, {"spec", question.at("spec")}});
+  return {{"outcome", "pass"}, {"noise", measured.at("noise")}};
 }
 
 // --- Replayers.
@@ -443,6 +454,12 @@ const Plan& Judge::candidate_plan(const Json& question) const {
   return *plan;
 }
 
+void Judge::give_candidate() {
+  if (at_work_->has_candidate) return;
+  ask({{"do", "load"}, {"slot", "candidate"}}, candidate_bytes_);
+  at_work_->has_candidate = at_work_->had_candidates = true;
+}
+
 void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed) {
   if (plan.init_steps > 0) {
     ask({{"do", "init"}, {"slot", slot}, {"case", plan.name}, {"seed", static_cast<uint64_t>(weight_seed)}});
@@ -555,10 +572,7 @@ Json Judge::run(const Json& question) {
   const Plan& plan = candidate_plan(question);
   until_ = now_s() + question.value("deadline_s", kPatience);  // The reference's time is not the candidate's.
   greet();
-  if (!at_work_->has_candidate) {
-    ask({{"do", "load"}, {"slot", "candidate"}}, candidate_bytes_);
-    at_work_->has_candidate = true;
-  }
+  give_candidate();
   give_weights("candidate", plan, at, question.at("weight_seed").get<int64_t>());
   give_inputs("candidate", plan, at);
   Json done = ask({{"do", "forward"},
@@ -587,39 +601,43 @@ Json Judge::time(const Json& question) {
   auto weight_seed = question.at("weight_seed").get<int64_t>();
   auto seeds = question.at("input_seeds").get<std::vector<int64_t>>();
   CHECK(seeds.size() == 2);
+  // More readings of what was just timed: all is in place, unless forward changes its inputs.
+  bool again = question.value("again", false) && at_work_->has_candidate && at.mutated.empty();
   greet();
-  if (!at_work_->has_candidate) {
-    ask({{"do", "load"}, {"slot", "candidate"}}, candidate_bytes_);
-    at_work_->has_candidate = true;
-  }
+  give_candidate();
   if (at_work_->reference != key) {
     ask({{"do", "load"}, {"slot", "reference"}}, tasks_.at(key).bytes);
     at_work_->reference = key;
     give_weights("reference", *at.plan, at, weight_seed);
   }
-  draw_inputs(at, seeds[0]);
-  give_inputs("reference", *at.plan, at);
+  if (!again) {
+    draw_inputs(at, seeds[0]);
+    give_inputs("reference", *at.plan, at);
+  }
   Json second = question;
   second["input_seed"] = seeds[1];
   const Oracle& expected = oracle(second, at);
   until_ = now_s() + question.value("deadline_s", kPatience);
-  give_weights("candidate", plan, at, weight_seed);
-  give_inputs("candidate", plan, at);
+  if (!again) {
+    give_weights("candidate", plan, at, weight_seed);
+    give_inputs("candidate", plan, at);
+  }
   Json restore = Json::array();
   for (size_t i : at.mutated) restore.push_back(plan.inputs[i].value);
   Json timed = ask({{"do", "time"},
                     {"case", plan.name},
                     {"reference_case", at.plan->name},
-                    {"warm_ups", question.at("warm_ups")},
-                    {"readings", question.at("readings")},
-                    {"cold", question.value("cold", true)},
+                    {"spec", question.at("spec")},
+                    {"first_place", question.value("first_place", 0)},
+                    {"again", again},
                     {"restore", restore}});
   Comparison comparison = collect(plan, at, expected);
   Json reply = {{"outcome", to_string(comparison.outcome)},
                 {"message", comparison.message.empty() ? "" : "while it was timed, " + comparison.message},
-                {"readings", timed.at("readings")},
-                {"triton_share", timed.at("triton_share")},
-                {"chosen", timed.at("chosen")}};
+                {"readings", timed.at("readings")}};
+  for (const char* key : {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}) {
+    if (timed.contains(key)) reply[key] = timed[key];
+  }
   // Nothing that has to be read and written from memory can be done faster than the memory is.
   int64_t bytes = 0;
   for (const Expectation& one : expected.outputs) {

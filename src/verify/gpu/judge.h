@@ -8,15 +8,17 @@
 //
 // Questions of the verifier (verify/gpu_lane.h), JSON over the Channel:
 //
-//   hello      {"memory_share": x}              -> {"name", "memory", "bandwidth", "noise": [[seconds, band], ...]}
+//   hello      {"memory_share": x}     -> {"name", "memory", "bandwidth"}
+//   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (kernel_compiler.h); replaces the last one
 //   run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
-//                                               -> {"outcome", "message", "worst"}
-//   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "warm_ups", "readings", "cold", "deadline_s"}
-//                                               -> the same, and {"readings", "triton_share", "floor_s"}
+//                                      -> {"outcome", "message", "worst"}
+//   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
+//                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
+//                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
 //   lint       {"task", "case", "weight_seed", "input_seeds": [a, b], "deadline_s"}     (task_lint.h)
-//                                               -> {"findings", "remarks", "drops_tried", "drops_impossible"}
+//                                      -> {"findings", "remarks", "drops_tried", "drops_impossible"}
 //
 // A replayer that is gone without a word (killed for want of memory, say) is replaced and the question asked again;
 // only the second time it is the candidate's doing.
@@ -56,8 +58,8 @@ class Judge {
   struct Remote {
     std::unique_ptr<Channel> channel;
     bool greeted = false;
-    bool has_candidate = false;
-    std::string reference;  // Key of the task whose reference it holds; "" = none.
+    bool has_candidate = false, had_candidates = false;  // The present one; any.
+    std::string reference;                               // Key of the task whose reference it holds; "" = none.
   };
   struct Parameter {
     std::string name;
@@ -89,6 +91,7 @@ class Judge {
   Json time(const Json& question);
   Json lint(const Json& question);
   Json twice(const Json& question, Json (Judge::*fn)(const Json&));
+  Json measure(const Json& question);
 
   ReferenceCase& reference(const Json& question);
   void draw_inputs(ReferenceCase& at, int64_t seed);
@@ -97,6 +100,7 @@ class Judge {
   void perturb(ReferenceCase& at, int64_t weight_seed);
 
   const Plan& candidate_plan(const Json& question) const;
+  void give_candidate();
   void give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed);
   void give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at);
   Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle);

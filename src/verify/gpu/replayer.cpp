@@ -8,7 +8,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "verify/gpu/guarded_memory.h"
+#include "verify/gpu/own_kernels.h"
 #include "verify/gpu/timing.h"
+#include "verify/timing_json.h"
 
 namespace tritonrl {
 namespace {
@@ -19,6 +21,66 @@ void seed_device(at::Device device, uint64_t seed) {
   auto generator = at::globalContext().defaultGenerator(device);
   std::lock_guard lock(generator.mutex());
   generator.set_current_seed(seed);
+}
+
+std::vector<double> seconds_of_steps(Tape& tape) {
+  return time_steps(tape.plan().tape.size(), [&](auto mark) {
+    tape.set_observer(mark);
+    tape.run_forward();
+    tape.set_observer(nullptr);
+  });
+}
+
+// The fastest of an autotuner's configurations, one launch step at a time.
+Json tune(Tape& candidate) {
+  Json chosen = Json::array();
+  const Plan& plan = candidate.plan();
+  for (size_t i = 0; i < plan.tape.size(); ++i) {
+    size_t count = plan.tape[i].is_launch ? plan.tape[i].choices.size() : 0;
+    if (count <= 1) continue;
+    size_t best = 0;
+    double best_s = 0;
+    for (size_t choice = 0; choice < count; ++choice) {
+      candidate.choose(i, choice);
+      double total = 0;
+      for (int repeat = 0; repeat < 4; ++repeat) {
+        auto seconds = seconds_of_steps(candidate);
+        if (repeat > 0) total += seconds[i];
+      }
+      if (choice == 0 || total < best_s) {
+        best = choice;
+        best_s = total;
+      }
+    }
+    candidate.choose(i, best);
+    chosen.push_back({{"step", i}, {"choice", best}});
+  }
+  return chosen;
+}
+
+// Of a tape's device time, the share of its Triton launches.
+double triton_share(Tape& tape) {
+  double launches_s = 0, all_s = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    launches_s = all_s = 0;
+    auto seconds = seconds_of_steps(tape);
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      all_s += seconds[i];
+      if (tape.plan().tape[i].is_launch) launches_s += seconds[i];
+    }
+  }
+  return all_s > 0 ? launches_s / all_s : 0.0;
+}
+
+// Bytes that forward takes at most beyond what it is given. Not on its first run, in which libraries set themselves up.
+int64_t peak_of_forward(Tape& tape) {
+  for (int run = 0;; ++run) {
+    tape.forget_forward();
+    size_t before = GuardedMemory::live_bytes();
+    GuardedMemory::reset_peak();
+    tape.run_forward();
+    if (run == 1) return static_cast<int64_t>(GuardedMemory::peak_bytes() - before);
+  }
 }
 
 }  // namespace
@@ -55,7 +117,8 @@ Json Replayer::answer(const Json& question, std::string payload) {
   if (what == "get") return get(question);
   if (what == "outputs") return outputs(question);
   if (what == "time") return time(question);
-  if (what == "measure") return measure();
+  if (what == "bandwidth") return bandwidth();
+  if (what == "measure") return measure(question);
   if (what == "forget") {
     slot(question).images.clear();
     tape(question).forget_forward();
@@ -195,14 +258,26 @@ Json Replayer::get(const Json& question) {
   return Json::object();
 }
 
-Json Replayer::measure() {
+Json Replayer::bandwidth() {
   GuardedMemory::set_poisoning(false);
   double bandwidth = peak_bandwidth();
-  Json noise = Json::array();
-  for (const NoiseBand& band : measure_noise()) noise.push_back({band.seconds, band.ratio});
   GuardedMemory::set_poisoning(true);
   GuardedMemory::trim();
-  return {{"bandwidth", bandwidth}, {"noise", noise}};
+  return {{"bandwidth", bandwidth}};
+}
+
+Json Replayer::measure(const Json& question) {
+  if (!device_.is_cuda()) throw ReplayFailure{Outcome::kUnsupported, "timing needs a GPU"};
+  GuardedMemory::set_poisoning(false);
+  Json noise = Json::array();
+  for (const auto& repeats : measure_noise(reading_spec_from_json(question.at("spec")))) {
+    Json list = Json::array();
+    for (const auto& readings : repeats) list.push_back(to_json(readings));
+    noise.push_back(std::move(list));
+  }
+  GuardedMemory::set_poisoning(true);
+  GuardedMemory::trim();
+  return {{"noise", noise}};
 }
 
 Json Replayer::time(const Json& question) {
@@ -215,52 +290,18 @@ Json Replayer::time(const Json& question) {
   reference.set_careful(false);
   GuardedMemory::set_poisoning(false);
 
-  // An autotuner's configurations, one launch step at a time: the fastest is kept.
-  Json chosen = Json::array();
-  const Plan& plan = candidate.plan();
-  for (size_t i = 0; i < plan.tape.size(); ++i) {
-    size_t count = plan.tape[i].is_launch ? plan.tape[i].choices.size() : 0;
-    if (count <= 1) continue;
-    size_t best = 0;
-    double best_s = 0;
-    for (size_t choice = 0; choice < count; ++choice) {
-      candidate.choose(i, choice);
-      double total = 0;
-      for (int repeat = 0; repeat < 4; ++repeat) {
-        auto seconds = time_steps(plan.tape.size(), [&](auto mark) {
-          candidate.set_observer(mark);
-          candidate.run_forward();
-          candidate.set_observer(nullptr);
-        });
-        if (repeat > 0) total += seconds[i];
-      }
-      if (choice == 0 || total < best_s) {
-        best = choice;
-        best_s = total;
-      }
-    }
-    candidate.choose(i, best);
-    chosen.push_back({{"step", i}, {"choice", best}});
-  }
-
-  double launches_s = 0, all_s = 0;
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    launches_s = all_s = 0;
-    auto seconds = time_steps(plan.tape.size(), [&](auto mark) {
-      candidate.set_observer(mark);
-      candidate.run_forward();
-      candidate.set_observer(nullptr);
-    });
-    for (size_t i = 0; i < seconds.size(); ++i) {
-      all_s += seconds[i];
-      if (plan.tape[i].is_launch) launches_s += seconds[i];
-    }
-  }
-
   std::map<int64_t, at::Tensor> originals;
   for (const Json& id : question.value("restore", Json::array())) {
     originals[id.get<int64_t>()] = candidate.value(id.get<int64_t>()).clone();
   }
+  Json reply = Json::object();
+  if (!question.value("again", false)) {
+    reply["chosen"] = tune(candidate);
+    reply["triton_share"] = triton_share(candidate);
+    reply["reference_bytes"] = peak_of_forward(reference);
+    reply["candidate_bytes"] = peak_of_forward(candidate);
+  }
+
   TimingRequest request;
   request.reference = [&] { reference.run_forward(); };
   request.candidate = [&] { candidate.run_forward(); };
@@ -269,19 +310,25 @@ Json Replayer::time(const Json& question) {
       for (auto& [id, original] : originals) candidate.value(id).copy_(original);
     };
   }
-  request.warm_ups = question.at("warm_ups").get<int64_t>();
-  request.readings = question.at("readings").get<int64_t>();
-  request.cold = question.value("cold", true);
-  auto pairs = time_pairs(request);
+  bool room = true;
+  request.move = [&] {
+    candidate.forget_forward();
+    reference.forget_forward();
+    GuardedMemory::rotate();
+    // Where there is no room to move in, what stays is still timed.
+    room = room && reference.relocate() && candidate.relocate();
+  };
+  request.spec = reading_spec_from_json(question.at("spec"));
+  request.first_place = question.value("first_place", int64_t{0});
+  auto readings = take_readings(request);
   if (request.restore) {
     request.restore();
     candidate.run_forward();
     wait();
   }
   GuardedMemory::set_poisoning(true);
-  Json readings = Json::array();
-  for (const TimedPair& pair : pairs) readings.push_back({pair.reference_s, pair.candidate_s});
-  return {{"readings", readings}, {"triton_share", all_s > 0 ? launches_s / all_s : 0.0}, {"chosen", chosen}};
+  reply["readings"] = to_json(readings);
+  return reply;
 }
 
 }  // namespace tritonrl

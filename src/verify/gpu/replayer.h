@@ -13,8 +13,13 @@
 //   get       {"slot", "case", "items": [{"value" or "output", "offset", "bytes", "at"}]}  row-major bytes -> staging
 //   outputs   {"slot", "case"}                                        -> {"outputs": [{"shape", "dtype"}]}
 //   forget    {"slot", "case"}                                        what forward made
-//   measure   {}                                                      -> {"bandwidth", "noise": [[seconds, band], ...]}
-//   time      see timing.h
+//   bandwidth {}                                                      -> {"bandwidth"}
+//   measure   {"spec"}                                                -> {"noise": [[readings, ...], ...]}
+//   time      {"case", "reference_case", "spec", "restore", "first_place", "again"}
+//                                                                     -> {"readings", and, unless it is done again,
+//                                                                         "chosen", "triton_share", "..._bytes"}
+//
+// Specs and readings as verify/timing_json.h has them.
 //
 // Slots: "candidate" and "reference" (of which only the timing section and its inputs come here, never its outputs).
 #pragma once
@@ -53,7 +58,8 @@ class Replayer {
   Json get(const Json& question);
   Json outputs(const Json& question);
   Json time(const Json& question);
-  Json measure();
+  Json bandwidth();
+  Json measure(const Json& question);
   Slot& slot(const Json& question);
   Tape& tape(const Json& question);
   void wait();

@@ -5,6 +5,7 @@
 #include <ATen/ScalarOps.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -230,6 +231,36 @@ void Tape::forget_forward() {
       if (!earlier) values_[static_cast<size_t>(id)] = at::Tensor();
     }
   }
+}
+
+bool Tape::relocate() {
+  at::NoGradGuard no_grad;
+  std::map<const c10::StorageImpl*, std::vector<size_t>> shared;
+  for (size_t id = 0; id < values_.size(); ++id) {
+    if (values_[id].defined() && values_[id].storage().nbytes() > 0) {
+      shared[values_[id].storage().unsafeGetStorageImpl()].push_back(id);
+    }
+  }
+  for (const auto& [storage, ids] : shared) {
+    const at::Tensor& one = values_[ids[0]];
+    auto bytes = static_cast<int64_t>(one.storage().nbytes());
+    auto as_bytes = [bytes](const at::Tensor& tensor) {
+      return at::empty({0}, tensor.options().dtype(at::kByte)).set_(tensor.storage(), 0, {bytes}, {1});
+    };
+    at::Tensor moved;
+    try {
+      moved = at::empty({bytes}, one.options().dtype(at::kByte));
+      moved.copy_(as_bytes(one));
+    } catch (const c10::OutOfMemoryError&) {
+      return false;
+    }
+    for (size_t id : ids) {
+      at::Tensor& value = values_[id];
+      value = at::empty({0}, value.options())
+                  .set_(moved.storage(), value.storage_offset(), value.sizes().vec(), value.strides().vec());
+    }
+  }
+  return true;
 }
 
 void Tape::run(size_t begin, size_t end, bool launches) {

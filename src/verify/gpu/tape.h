@@ -74,6 +74,10 @@ class Tape {
   // Lets go of everything forward() made.
   void forget_forward();
 
+  // Moves everything the tape holds to newly allocated memory; values that share a storage still do. What there is no
+  // memory for stays where it is, and false comes back.
+  bool relocate();
+
   // Waits after every launch, so that a fault is the fault of the launch it happened in, and names its source line.
   void set_careful(bool careful) { careful_ = careful; }
   // Which choice of a launch step (an autotuner's configurations) to take.

@@ -174,6 +174,37 @@ TEST_F(TapeTest, CopiesIntoTheRecordedLayout) {
   EXPECT_EQ(run.outputs()[0].strides(), at::IntArrayRef({1, 2}));
 }
 
+TEST_F(TapeTest, RelocationMovesMemoryAndNothingElse) {
+  int64_t x = value({2, 3}, {3, 1}), w = value({3}, {2}), tied = value({2}, {1}), y = value({2, 3}, {3, 1});
+  plan_.inputs.push_back({x, {}});
+  plan_.parameters.push_back({"w", w, false, false, false, "", {}});
+  plan_.parameters.push_back({"tied", tied, false, false, false, "", {}});
+  call("aten.mul.Tensor", {tensor(x), tensor(w)}, y);
+  plan_.outputs = leaf(y);
+  Tape run = tape();
+  at::Tensor input = at::arange(6, at::kFloat).view({2, 3}), buffer = at::arange(8, at::kFloat);
+  run.bind(x, input);
+  run.bind(w, buffer.as_strided({3}, {2}, 1));
+  run.bind(tied, buffer.as_strided({2}, {1}, 3));
+  run.run_forward();
+  at::Tensor before = run.outputs()[0].clone();
+  run.forget_forward();
+  ASSERT_TRUE(run.relocate());
+  EXPECT_NE(run.value(x).data_ptr(), input.data_ptr());
+  EXPECT_NE(run.value(w).data_ptr(), buffer.as_strided({3}, {2}, 1).data_ptr());
+  EXPECT_EQ(run.value(w).strides(), at::IntArrayRef({2}));
+  EXPECT_EQ(run.value(w).storage_offset(), 1);
+  EXPECT_TRUE(run.value(w).is_alias_of(run.value(tied)));
+  EXPECT_TRUE(at::equal(run.value(x), input));
+  EXPECT_TRUE(at::equal(run.value(tied), buffer.as_strided({2}, {1}, 3)));
+  run.value(tied)[0] = 100;  // Element 3 of the buffer, which w sees as its second.
+  EXPECT_EQ(run.value(w)[1].item<float>(), 100);
+  EXPECT_EQ(buffer[3].item<float>(), 3) << "what was there before is left alone";
+  run.value(tied)[0] = 3;
+  run.run_forward();
+  EXPECT_TRUE(at::equal(run.outputs()[0], before));
+}
+
 TEST_F(TapeTest, WhatDoesNotFitIsTheRecordingsFailure) {
   int64_t x = value({2, 3}, {3, 1}), y = value({3, 2}, {2, 1});
   plan_.inputs.push_back({x, {}});

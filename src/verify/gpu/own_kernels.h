@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// OwnKernels: the verifier's own small kernels, as PTX that the driver compiles when the process starts: they count
+// damaged guard words, hold the stream, read the SM clock, empty the L2 cache, and spin for a known time.
+//
+// All are queued on the default stream and throw ReplayFailure. Thread rule: one thread.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace tritonrl {
+
+class OwnKernels {
+ public:
+  static OwnKernels& get();
+  // Adds to *counter the number of 32-bit words in [at, at + words) that are not `pattern`.
+  void count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter);
+  // Holds the stream until *flag (mapped host memory) is not 0, at most limit_ns.
+  void hold(CUdeviceptr flag, uint64_t limit_ns);
+  // Runs for at least `ns` and writes to out[0] the SM's cycles and to out[1] the nanoseconds of the global timer that
+  // went by between two of its ticks.
+  void read_clock(CUdeviceptr out, uint64_t ns);
+  // Runs for `ns` by the global timer.
+  void spin(uint64_t ns);
+  // Reads `bytes` (a multiple of 16) from `at`: the cache then holds them, and nothing that would have to be written
+  // back. `sink` (4 bytes) keeps the reads from being left out.
+  void read_through(CUdeviceptr at, uint64_t bytes, CUdeviceptr sink);
+
+ private:
+  OwnKernels();
+  CUmodule module_ = nullptr;
+  CUfunction damage_ = nullptr, hold_ = nullptr, clock_ = nullptr, spin_ = nullptr, read_ = nullptr;
+};
+
+}  // namespace tritonrl

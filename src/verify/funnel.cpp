@@ -282,9 +282,11 @@ class CandidateRun {
       if (!tiny) plans.push_back(&plan);
     }
     KernelSet kernels;
+    double seconds = 0;
     ending = f_.compiler_.compile(
         file, plans, until - now_s(),
-        [this](Job job, Blob* blob) { return run_job(ZygoteKind::kRecord, std::move(job), blob); }, &kernels);
+        [this](Job job, Blob* blob) { return run_job(ZygoteKind::kRecord, std::move(job), blob); }, &kernels, &seconds);
+    triton_compile_s_ = triton_compile_s_.value_or(0) + seconds;
     if (ending.outcome == Outcome::kPass && gpu_) gpu_->set_kernels(std::move(kernels));
     return ending;
   }
@@ -331,7 +333,6 @@ class CandidateRun {
     std::string problem;
     for (const CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
       const Plan& plan = gpu_ ? *gpu_->recording().find(spec.name) : recording_.plan(spec);
-      triton_compile_s_ = triton_compile_s_.value_or(0) + plan.seconds.at("compile");
       PolicyFinding findings[] = {check_policy(plan, CallPolicy::kStrict), check_policy(plan, CallPolicy::kMixed)};
       for (int i = 0; i < 2; ++i) {
         std::string& said = policies_[i == 0 ? "strict" : "mixed"];

@@ -41,9 +41,10 @@ class KernelCompiler {
   explicit KernelCompiler(int64_t cache_bytes = int64_t{512} << 20) : cache_bytes_(cache_bytes) {}
 
   // Compiles what the launches of `cases` need, several at a time, until `deadline_s` from now. An autotuner's
-  // configurations may fail as long as one is left; else the first one's failure is returned. Thread rule: any thread.
+  // configurations may fail as long as one is left; else the first one's failure is returned. `compiler_s` becomes the
+  // seconds that Triton's compiler says it took (0 for what was known). Thread rule: any thread.
   StageEnd compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
-                   const RunJob& run, KernelSet* kernels);
+                   const RunJob& run, KernelSet* kernels, double* compiler_s = nullptr);
 
   int64_t hits() const;
   int64_t compiled() const;
@@ -52,6 +53,7 @@ class KernelCompiler {
   struct Result {
     std::shared_ptr<const CompiledKernel> kernel;
     StageEnd ended;
+    double seconds = 0;
   };
   Result compile_one(const PlanFile& recording, size_t spec, double until, const RunJob& run);
   Result run_job(const Json& kernels, const Json& spec, double until, const RunJob& run) const;

@@ -69,7 +69,7 @@ struct Verdict {
   std::map<std::string, std::string>
       policies;                            // "strict", "mixed" -> what breaks it; "" = allowed. Empty = not looked at.
   std::vector<std::string> delegated_ops;  // Library operations the candidate called (qualified ATen names).
-  std::optional<double> triton_compile_s;  // Of `compile`: what Triton's compiler took, as the recorder claims.
+  std::optional<double> triton_compile_s;  // Of `compile`: what Triton's compiler took; 0 = all known.
   int64_t triton_launches = 0;             // Recorded launches in one forward call.
   std::vector<std::string> sandbox_missing;  // Protections this machine could not give; empty = full sandbox.
   std::string code;                          // The extracted code, "" when there was none.

@@ -39,8 +39,8 @@ verifier=$!
 kills=0
 while kill -0 $verifier 2>/dev/null; do
   sleep "$between"
-  # The younger of the two stands by; kill either.
-  victim=$(pgrep -f tritonrl_replay | shuf -n 1) && kill -KILL "$victim" 2>/dev/null && kills=$((kills + 1))
+  # One is at work, one stands by; kill either.
+  victim=$(pgrep -x tritonrl_replay | shuf -n 1) && kill -KILL "$victim" 2>/dev/null && kills=$((kills + 1))
 done
 wait $verifier
 echo "verify --batch: exit $?, replayers killed: $kills"

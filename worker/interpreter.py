@@ -68,9 +68,10 @@ memory = Memory()
 
 
 def _mask_of(mask):
-    """A mask as an array; None when everything passes. Block pointers bring a bare array."""
+    """A mask as an array of bools; None when everything passes. Block pointers bring a bare array, and Triton makes
+    the conjunction of a scalar and a vector one of integers."""
     mask = mask.data if isinstance(mask, TensorHandle) else mask
-    return None if mask is None or mask.all() else mask
+    return None if mask is None or mask.all() else mask.astype(bool, copy=False)
 
 
 def _width(pointers):

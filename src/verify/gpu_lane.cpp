@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -50,11 +51,15 @@ std::unique_ptr<GpuLanes> GpuLanes::open(const std::vector<std::string>& devices
                                          std::shared_ptr<const TimingProtocol> protocol) {
   std::unique_ptr<GpuLanes> lanes(new GpuLanes);
   lanes->protocol_ = std::move(protocol);
+  std::vector<std::future<void>> starting;
   for (const std::string& device : devices) {
     lanes->lanes_.push_back(std::make_unique<Lane>());
-    lanes->lanes_.back()->info.device = device;
-    lanes->start(*lanes->lanes_.back());
+    Lane* lane = lanes->lanes_.back().get();
+    lane->info.device = device;
+    starting.push_back(std::async(std::launch::async, [&lanes, lane] { lanes->start(*lane); }));
   }
+  for (auto& one : starting) one.wait();
+  for (auto& one : starting) one.get();
   return lanes;
 }
 
@@ -62,6 +67,7 @@ GpuLanes::~GpuLanes() = default;
 
 void GpuLanes::start(Lane& lane) {
   std::string folder = TRITONRL_BUILD_DIR;
+  double began = now_s();
   lane.tasks.clear();
   lane.channel = Channel::start({folder + "/tritonrl_judge", lane.info.device, folder + "/tritonrl_replay"});
   ChannelMessage reply;
@@ -79,7 +85,7 @@ void GpuLanes::start(Lane& lane) {
   lane.info.name = body.value("name", "");
   lane.info.memory = body.value("memory", int64_t{0});
   lane.info.bandwidth = body.value("bandwidth", 0.0);
-  if (noise_is_old(lane)) measure(lane);
+  log_debug(cat("the judge on ", lane.info.device, " came up in ", human_seconds(now_s() - began)));
 }
 
 bool GpuLanes::noise_is_old(const Lane& lane) const {
@@ -123,13 +129,6 @@ GpuLease GpuLanes::acquire() {
       lane.busy = true;
       lock.unlock();
       try {
-        if (lane.channel && noise_is_old(lane)) {
-          try {
-            measure(lane);
-          } catch (const Error& error) {
-            log_warn(cat(error.message(), "; its judge is started anew"));
-          }
-        }
         if (!lane.channel) start(lane);
         return GpuLease(this, i);
       } catch (const Error& error) {
@@ -166,6 +165,11 @@ void GpuLease::kill_judge() {
   if (auto& channel = lanes_->lanes_[lane_]->channel) channel->kill();
 }
 
+void GpuLease::freshen_noise() {
+  GpuLanes::Lane& lane = *lanes_->lanes_[lane_];
+  if (lane.channel && lanes_->noise_is_old(lane)) lanes_->measure(lane);
+}
+
 pid_t GpuLease::judge_process() const {
   const auto& channel = lanes_->lanes_[lane_]->channel;
   return channel ? channel->process() : -1;
@@ -190,6 +194,7 @@ GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double
   answer.body = std::move(reply.header);
   answer.outcome = outcome_from_string(answer.body.value("outcome", "")).value_or(Outcome::kHarnessFault);
   answer.message = answer.body.value("message", "");
+  answer.lost = answer.body.value("lost", false);
   if (answer.body.contains("quarantined")) {
     log_warn(cat(lane.info.device, ": ", answer.message));
     lane.channel.reset();

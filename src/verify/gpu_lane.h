@@ -75,6 +75,8 @@ class GpuLease {
   GpuAnswer give_candidate(const std::string& recording);
   GpuAnswer run(const GpuRun& run);
   GpuAnswer time(const GpuTiming& timing);
+  // Measures the noise of timing where that was not done, or long ago. Throws Error (environment).
+  void freshen_noise();
   GpuAnswer lint(const GpuTiming& what);  // Of a task; its two input seeds, weight seed and deadline count.
   void kill_judge();                      // For tests.
   pid_t judge_process() const;            // For tests; -1 = none.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "verify/timing_json.h"
@@ -153,6 +154,12 @@ StageEnd GpuPath::full_run(double deadline_s, bool with_kill_switch) {
 StageEnd GpuPath::time(double deadline_s) {
   StageEnd ready = lease();
   if (ready.outcome != Outcome::kPass) return ready;
+  try {
+    lane_->freshen_noise();
+  } catch (const Error& error) {
+    lost_ = true;
+    return {Outcome::kHarnessFault, error.message()};
+  }
   const CaseSpec* spec = &main_case();
   double until = now_s() + deadline_s;
   std::vector<Reading> readings;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -102,13 +103,14 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
                                      {"-I", "-B", script.string(), "--mode", to_string(kind), "--sandbox-library",
                                       fs::canonical(files.library).string()}));
   };
+  auto opening = std::async(std::launch::async, [&] { return open_lanes(config.gpus, seams.timing); });
   auto pool = ZygotePool::open(starter);
   for (const auto& name : pool->missing()) {
     if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
   }
   insist();
   if (!seams.timing) seams.timing = std::make_shared<PlainMean>();
-  auto lanes = open_lanes(config.gpus, seams.timing);
+  auto lanes = opening.get();
   return std::unique_ptr<Verifier>(
       new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing), std::move(lanes)));
 }

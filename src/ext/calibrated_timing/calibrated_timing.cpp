@@ -80,7 +80,9 @@ bool CalibratedTiming::want_more(const std::vector<Reading>& readings) const {
   if (count >= options_.most_readings || (readings.size() >= kLeastSlow && spent_s >= options_.most_s)) return false;
   if (count < options_.least_readings) return true;
   auto result = reduce(readings);
-  return !result || std::log(result->ratio_high / result->ratio_low) / 2 > options_.half_width;
+  if (!result) return true;
+  bool far = result->ratio_low > 1 + options_.far || result->ratio_high < 1 / (1 + options_.far);
+  return std::log(result->ratio_high / result->ratio_low) / 2 > (far ? 4 : 1) * options_.half_width;
 }
 
 std::optional<TimingResult> CalibratedTiming::reduce(const std::vector<Reading>& readings) const {

@@ -20,9 +20,10 @@ struct Options {
   double span_s = 400e-6;         // Device time in one reading: well above an event's resolution.
   double trim = 0.1;              // Share of the readings that is left out at either end.
   double clock_tolerance = 0.02;  // How far from the median clock a reading may be.
-  double half_width = 0.0025;     // Of the interval, relative: half the spread that is the goal.
+  double half_width = 0.005;      // Of the interval, relative: half of the narrowest band.
+  double far = 0.1;               // Where the interval is this far from 1, four times that width will do.
   double most_s = 8;              // Wall clock of all readings; slow computations get fewer readings.
-  double least_band = 0.03;  // No narrower band is believed until more computations than those at start were measured.
+  double least_band = 0.01;       // Computations other than those at start were off by up to 0.83 % (README.md).
 };
 
 class CalibratedTiming : public TimingProtocol {

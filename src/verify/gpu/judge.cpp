@@ -2,11 +2,13 @@
 #include "verify/gpu/judge.h"
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -112,6 +114,8 @@ void Judge::serve() {
     } catch (const Fault& fault) {
       reply = {{"outcome", "harness_fault"}, {"message", fault.message}};
       if (fault.gpu_is_gone) reply["quarantined"] = fault.message;
+    } catch (const ReplayerGone&) {
+      reply = {{"outcome", "harness_fault"}, {"message", "the replayer was lost"}, {"lost", true}};
     } catch (const c10::OutOfMemoryError&) {
       oracles_.clear();
       oracle_order_.clear();
@@ -159,6 +163,7 @@ Json Judge::answer(const Json& question, std::string payload) {
   throw Fault{"the verifier asked for " + what};
 }
 
+// Asks once more after what need not be the candidate's doing.
 Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
   Json asked = question;
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -166,6 +171,10 @@ Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
       return (this->*fn)(asked);
     } catch (const ReplayerGone&) {
       asked.erase("again");  // What an earlier question prepared is gone too.
+    } catch (const ReplayFailure& failure) {
+      if (failure.outcome != Outcome::kOutOfMemory || attempt > 0) throw;
+      asked.erase("again");
+      make_room(question);  // It may have been our memory that was in the way.
     }
   }
   throw ReplayFailure{Outcome::kRuntimeError, "the kernels ended the process they ran in"};
@@ -400,39 +409,76 @@ std::vector<at::Tensor> Judge::run_reference(ReferenceCase& at, int64_t seed, bo
   return outputs;
 }
 
+Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed) {
+  Oracle made;
+  std::vector<at::Tensor> reference = run_reference(at, seed, false), truth;
+  if (at.exact_fits) {
+    try {
+      truth = run_reference(at, seed, true);
+    } catch (const ReplayFailure& failure) {
+      at.exact->forget_forward();
+      if (failure.outcome == Outcome::kOutOfMemory) throw;
+      at.exact_fits = false;  // An operator without float64.
+    }
+  }
+  if (!at.exact_fits) {  // The next best: its own dtypes, without TF32.
+    at::globalContext().setAllowTF32CuDNN(false);
+    truth = run_reference(at, seed, false);
+    at::globalContext().setAllowTF32CuDNN(true);
+  }
+  at.own->forget_forward();
+  at.exact->forget_forward();
+  for (size_t i = 0; i < reference.size(); ++i) {
+    at::Tensor t = std::exchange(truth[i], at::Tensor());
+    if (at::isFloatingType(reference[i].scalar_type())) t = t.to(at::kDouble);
+    made.outputs.emplace_back(reference[i], t);
+    made.bytes += made.outputs.back().bytes();
+    reference[i] = at::Tensor();
+  }
+  return made;
+}
+
+void Judge::make_room(const Json& question) {
+  std::string key = question.at("task").get<std::string>(), name = question.at("case").get<std::string>();
+  oracles_.clear();
+  oracle_order_.clear();
+  oracle_bytes_ = 0;
+  for (auto& [other, task] : tasks_) {
+    for (auto it = task.cases.begin(); it != task.cases.end();) {
+      it = other == key && it->first == name ? std::next(it) : task.cases.erase(it);
+    }
+  }
+  if (at_work_) {
+    ask({{"do", "trim"}});
+    at_work_->reference.clear();
+  }
+  if (options_.device.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
 const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   auto seed = question.at("input_seed").get<int64_t>();
   std::string key = cat(question.at("task").get<std::string>(), "|", at.plan->name, "|",
                         question.at("weight_seed").get<int64_t>(), "|", seed);
-  draw_inputs(at, seed);
-  if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
-
   Oracle made;
-  try {
-    std::vector<at::Tensor> reference = run_reference(at, seed, false), truth;
-    if (at.exact_fits) {
-      try {
-        truth = run_reference(at, seed, true);
-      } catch (const ReplayFailure&) {  // Too large, or an operator without float64.
-        at.exact_fits = false;
-        at.exact->forget_forward();
+  for (int attempt = 0;; ++attempt) {
+    try {
+      draw_inputs(at, seed);
+      if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
+      made = make_oracle(at, seed);
+      break;
+    } catch (const c10::OutOfMemoryError&) {
+      if (attempt == 2) throw;
+    } catch (const ReplayFailure& failure) {
+      if (failure.outcome != Outcome::kOutOfMemory || attempt == 2) {
+        throw Fault{cat("the reference fails: ", failure.message), failure.context_lost};
       }
-    }
-    if (!at.exact_fits) {  // The next best: its own dtypes, without TF32.
-      at::globalContext().setAllowTF32CuDNN(false);
-      truth = run_reference(at, seed, false);
-      at::globalContext().setAllowTF32CuDNN(true);
-    }
-    for (size_t i = 0; i < reference.size(); ++i) {
-      at::Tensor t = truth[i];
-      if (at::isFloatingType(reference[i].scalar_type())) t = t.to(at::kDouble);
-      made.outputs.emplace_back(reference[i], t);
-      made.bytes += made.outputs.back().bytes();
     }
     at.own->forget_forward();
     at.exact->forget_forward();
-  } catch (const ReplayFailure& failure) {
-    throw Fault{cat("the reference fails: ", failure.message), failure.context_lost};
+    at.inputs.clear();
+    at.input_seed = -1;
+    if (attempt == 1) at.exact_fits = false;
+    make_room(question);
   }
   while (!oracle_order_.empty() && oracle_bytes_ + made.bytes > oracle_cap_) {
     oracle_bytes_ -= oracles_.at(oracle_order_.front()).bytes;

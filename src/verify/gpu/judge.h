@@ -97,6 +97,8 @@ class Judge {
   void draw_inputs(ReferenceCase& at, int64_t seed);
   std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
   const Oracle& oracle(const Json& question, ReferenceCase& at);
+  Oracle make_oracle(ReferenceCase& at, int64_t seed);
+  void make_room(const Json& question);  // Lets go of everything but the case at hand, here and in the replayer.
   void perturb(ReferenceCase& at, int64_t weight_seed);
 
   const Plan& candidate_plan(const Json& question) const;

@@ -124,6 +124,12 @@ Json Replayer::answer(const Json& question, std::string payload) {
     tape(question).forget_forward();
     return Json::object();
   }
+  if (what == "trim") {
+    slots_.erase("reference");
+    for (auto& [name, slot] : slots_) slot.images.clear();
+    if (device_.is_cuda()) GuardedMemory::trim();
+    return Json::object();
+  }
   if (what == "drop") {
     slots_.erase(text(question, "slot"));
     return Json::object();
@@ -136,7 +142,7 @@ Json Replayer::hello(const Json& question) {
   size_t free = 0, total = 0;
   if (device_.is_cuda()) {
     cudaMemGetInfo(&free, &total);
-    GuardedMemory::install(question.value("memory_bytes", free / 10 * 9));
+    GuardedMemory::install(question.value("memory_bytes", total / 10 * 9));
     OwnKernels::get();
   }
   staging_ = Staging::open(device_, text(question, "staging"));

@@ -7,6 +7,7 @@
 //   hello     {"staging": handle}                                     -> {"device", "memory": bytes}
 //   load      {"slot"} + a recording                                  replaces what the slot held
 //   drop      {"slot"}
+//   trim      {}                                                      drops the reference and memory kept for later
 //   init      {"slot", "case", "seed"}                                runs __init__'s section
 //   put       {"slot", "case", "items": [{"value", "offset", "bytes", "at"}]}   staging -> value (made when it is new)
 //   forward   {"slot", "case", "launches": bool, "careful": bool, "poison": n}  -> {"damage": words}

@@ -129,6 +129,7 @@ int Draft::other(const Shape& wanted, int not_this, bool positive, bool may_broa
     }
     if (!fitting.empty()) return rng.pick(fitting);
   }
+  if (wanted.empty()) return -1;
   Shape shape = wanted;
   if (may_broadcast && shape.size() >= 2 && chance(0.4)) {
     if (chance(0.5)) {

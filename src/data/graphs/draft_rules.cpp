@@ -2,6 +2,7 @@
 // Shape rules of pointwise, row and loss operators.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 #include "data/graphs/draft.h"
@@ -59,6 +60,11 @@ bool pointwise_values(Draft& draft, const Operator& op, const Node& node, std::v
   for (int id : node.operands) operands.push_back(&draft.values(id));
   if (!in_domain(op, operands)) return false;
   if (op.jumps && !std::all_of(operands.begin(), operands.end(), [](const Values* v) { return v->exact; })) return false;
+  // Far from 0 a small rounding error of the angle is a large one of the result.
+  if ((op.name == "sin" || op.name == "cos") &&
+      std::max(-operands[0]->low, operands[0]->high) > (is_half(node.type) ? 8 : 40)) {
+    return false;
+  }
   std::vector<int> matters(operands.size(), 0);
   int changed = 0;
   for (int j = 0; j < kSamples; ++j) {
@@ -159,7 +165,10 @@ bool row_values(Draft& draft, const Operator& op, const Node& node, int64_t leng
   }
   auto [least, most] = std::minmax_element(pooled.begin(), pooled.end());
   double margin = 0.5 * (*most - *least);
-  low = *least >= 0 ? *least * 0.5 : *least - margin;
+  // Samples alone do not prove a sign: the logarithm or root behind it would meet the one row that has another.
+  static const std::set<std::string> kNeverNegative = {"softmax", "softmin", "var", "std", "l1_norm", "l2_norm"};
+  bool never_negative = from.low >= 0 || kNeverNegative.count(op.name) > 0;
+  low = never_negative ? std::max(0.0, *least * 0.5) : *least - margin - 0.1;
   high = *most + margin;
   return true;
 }
@@ -209,6 +218,7 @@ int build_reduce(Draft& draft, const Operator& op, int x) {
   node.operands = {x};
   double draw = draft.rng.uniform();
   bool all_dims = op.name == "sum" || op.name == "mean" || op.name == "amax" || op.name == "amin";
+  if (op.arity == 2 && rank < 2) return -1;
   if (op.arity == 2) {  // cosine_similarity and its kind.
     int other = draft.other(draft.shape(x), x, false, false);
     if (other < 0 || other == x || !(draft.shape(other) == draft.shape(x))) return -1;
@@ -222,7 +232,7 @@ int build_reduce(Draft& draft, const Operator& op, int x) {
     node.dims = {draft.chance(0.65) ? rank - 1 : static_cast<int>(draft.rng.below(rank))};
   }
   bool whole = static_cast<int>(node.dims.size()) == rank;
-  bool keep = !whole && draft.chance(0.5);
+  bool keep = !whole && op.name != "cosine_similarity" && draft.chance(0.5);
   node.ints["keepdim"] = keep;
   node.shape = without(draft.shape(x), node.dims, keep);
   node.type = op.name == "argmax" || op.name == "argmin" ? Type::kInt64 : draft.graph[x].type;
@@ -277,7 +287,7 @@ int build_class_loss(Draft& draft, const Operator& op, int x) {
   Node node;
   node.op = &op;
   node.numbers = draft.pick(op.attributes);
-  bool multi_margin = op.name == "multi_margin_loss";
+  if (op.name == "multi_margin_loss" && is_half(draft.type)) return -1;  // PyTorch has none on the CPU.
   int target = draft.index_input({shape[0]}, shape[1]);
   if (target < 0) return -1;
   node.operands = {x, target};
@@ -300,7 +310,6 @@ int build_class_loss(Draft& draft, const Operator& op, int x) {
   }
   double low = *std::min_element(samples.begin(), samples.end());
   double high = *std::max_element(samples.begin(), samples.end());
-  (void)multi_margin;
   return draft.compute(std::move(node), samples, low - std::abs(low), 2 * high + 1);
 }
 

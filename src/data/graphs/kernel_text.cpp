@@ -33,9 +33,9 @@ std::string times(const std::string& a, const std::string& b) { return b == "1" 
 }  // namespace
 
 KernelText::KernelText(FileText& file, int kernel, std::string name) : file_(file), kernel_(kernel), name_(std::move(name)) {
-  for (const char* word : {"tl", "triton", "torch", "pid", "off", "offs", "mask", "acc", "row", "cols", "BLOCK", "a", "b", "k",
-                           "rm", "rn", "rk", "v", "ok", "larger", "smaller", "i", "j", "m", "n", "x", "w", "if", "in", "or",
-                           "is", "as", "start"}) {
+  for (const char* word : {"tl", "triton", "torch", "pid", "off", "offs", "mask", "acc", "row", "cols", "BLOCK", "BLOCK_SIZE",
+                           "BM", "BN", "BK", "ROWS", "k", "kh", "kw", "ci", "k0", "v", "ok", "part", "larger", "smaller",
+                           "pid_m", "pid_n", "tiles_n", "batch", "row_ok", "col_ok", "if", "in", "or", "is", "as"}) {
     names_.insert(word);
   }
 }
@@ -266,14 +266,14 @@ std::string KernelText::pointwise(int id, const Place& place) {
   for (size_t i = 0; i < parameters.size(); ++i) text = replace_all(text, cat("{p", i, "}"), parameters[i]);
   static const std::vector<std::vector<std::string>> kStems = {{"v"}, {""}, {"t"}, {"val"}};
   const std::string& chosen = kStems[static_cast<size_t>(style().names)][0];
-  std::string stem = chosen.empty() ? node.op->name : chosen;
+  std::string stem = chosen.empty() ? node.op->name + "_out" : chosen;
   if (text == "{x}") return tensors[0];
   bool compound = node.op->triton.size() > 34 && parameters.empty() && node.op->triton.find("{a}") == std::string::npos;
   if (style().helpers && compound && node.op->family == "elementwise") {
     const char* names[] = {"x", "y", "z"};
     std::vector<std::string> formal(names, names + tensors.size());
     std::string call = helper(node.op->name, join(formal, ", "), fill_template(text, formal, node.numbers));
-    return assign(stem == node.op->name ? "act" : stem, cat(call, "(", join(tensors, ", "), ")"));
+    return assign(chosen.empty() ? "act" : stem, cat(call, "(", join(tensors, ", "), ")"));
   }
   // A value read as part of an expression must not fall apart: names only.
   return assign(stem, fill_template(text, tensors, node.numbers));
@@ -310,7 +310,7 @@ std::string KernelText::row(int id) {
   std::vector<std::string> lines = split(fill_template(text, {x, y}, node.numbers), '\n');
   comment(node.op->name + " along the row");
   for (size_t i = 0; i + 1 < lines.size(); ++i) line(lines[i]);
-  std::string stem = style().names == 1 ? node.op->name : node.op->scalar_rows ? "total" : "r";
+  std::string stem = style().names == 1 ? node.op->name + "_out" : node.op->scalar_rows ? "total" : "r";
   std::string result = assign(stem, lines.back());
   // Affine parameters of norms.
   if (node.op->family == "norm" && node.operands.size() > tensors) {

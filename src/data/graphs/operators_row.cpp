@@ -171,13 +171,13 @@ std::vector<Operator> row_operators() {
               return r;
             },
             8),
-      along("scan", "cummax", "torch.cummax({x}, dim={dim})[0]", kLow, "tl.associative_scan({m}, {axis}, larger)",
+      along("scan", "cummax", "torch.cummax({x}, dim={dim})[0]", kLow, "tl.associative_scan({m}, {axis}, combine_fn=larger)",
             [](Row r, Attributes) {
               std::partial_sum(r.begin(), r.end(), r.begin(), [](double a, double b) { return std::max(a, b); });
               return r;
             },
             6),
-      along("scan", "cummin", "torch.cummin({x}, dim={dim})[0]", kHigh, "tl.associative_scan({m}, {axis}, smaller)",
+      along("scan", "cummin", "torch.cummin({x}, dim={dim})[0]", kHigh, "tl.associative_scan({m}, {axis}, combine_fn=smaller)",
             [](Row r, Attributes) {
               std::partial_sum(r.begin(), r.end(), r.begin(), [](double a, double b) { return std::min(a, b); });
               return r;

@@ -25,7 +25,7 @@ std::string dim_name(int dim, size_t rank) {
 
 std::string over_text(const TensorGraph& graph, const Node& node) {
   size_t rank = graph[node.operands[0]].shape.size();
-  if (node.dims.size() == rank) return "";
+  if (node.dims.size() == rank && node.op->name != "logsumexp") return "";
   std::vector<std::string> dims;
   for (int dim : node.dims) dims.push_back(dim_name(dim, rank));
   if (node.dims.size() == 2) dims = {cat(node.dims[0]), cat(node.dims[1])};
@@ -74,7 +74,8 @@ std::string expression(const TensorGraph& graph, const Node& node, const std::ve
   sub("{hinge}", sum ? "sum" : "mean");
   for (const auto& [key, value] : node.ints) sub(("{" + key + "}").c_str(), cat(value));
   sub("{self}", "self." + node.member);
-  return fill_template(text, operands, node.numbers);
+  std::vector<std::string> tensors(operands.begin(), operands.begin() + std::min<std::ptrdiff_t>(3, std::ssize(operands)));
+  return fill_template(text, tensors, node.numbers);
 }
 
 bool is_call(const std::string& torch) {
@@ -170,6 +171,9 @@ std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng
     one_name &= users.size() <= 1 && (users.empty() || users[0] == static_cast<int>(i) + 1);
   }
   one_name &= graph.outputs.size() == 1;
+  for (int user : graph.users(naming.inputs[0])) {  // The argument's name is taken over by the first result.
+    for (size_t i = 0; i < static_cast<size_t>(user); ++i) one_name &= graph.nodes[i].kind != Node::Kind::kCompute;
+  }
   int last = graph.outputs[0];
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

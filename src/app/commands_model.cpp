@@ -3,8 +3,6 @@
 #include <iostream>
 
 #include "app/commands.h"
-#include "app/config.h"
-#include "base/log.h"
 #include "model/gguf_import.h"
 
 namespace tritonrl {
@@ -13,27 +11,7 @@ void add_data(CLI::App& app, Run& run) {
   auto* data = app.add_subcommand("data", "make and inspect tasks");
   data->require_subcommand(1);
   add_data_synth(*data, run);
-  auto* show = data->add_subcommand("show", "print one task of a task set, source and solution");
-  auto file = std::make_shared<std::string>(), id = std::make_shared<std::string>();
-  show->add_option("tasks", *file, "task set (JSON lines)")->required();
-  show->add_option("id", *id, "task id")->required();
-  show->callback([=, &run] {
-    run = [=] {
-      std::vector<std::string> ids;
-      for (const Task& task : load_tasks(*file)) {
-        if (task.id == *id) {
-          std::cout << "# " << task.id << "  level " << task.level << "  " << task.name << "  " << task.graph_hash
-                    << "\n\n"
-                    << task.source << "\n";
-          if (!task.solution.empty()) std::cout << "# ---- solution ----\n\n" << task.solution << "\n";
-          return 0;
-        }
-        ids.push_back(task.id);
-      }
-      std::string close = nearest(*id, ids);
-      throw usage_error("no task '" + *id + "'", *file, close.empty() ? "" : "did you mean '" + close + "'?");
-    };
-  });
+  add_data_show(*data, run);
 }
 
 void add_model(CLI::App& app, Run& run) {

@@ -21,12 +21,19 @@ const RoleSizes& sizes_of(Role role) {
   static const std::vector<RoleSizes> all = {
       {{"B", "N", "BATCH"}, {2, 3, 4}, {2, 3}, {16, 32, 48, 64}},
       {{"M", "ROWS", "B", "BATCH"}, {4, 5, 7, 8, 11, 13, 16, 20, 24}, {3, 5}, {1000, 2048, 4096, 8192, 16384}},
-      {{"N", "COLS", "D", "FEATURES"}, {33, 61, 64, 97, 100, 128, 131, 200, 256, 300, 513}, {7, 9, 11},
+      {{"N", "COLS", "D", "FEATURES"},
+       {33, 61, 64, 97, 100, 128, 131, 200, 256, 300, 513},
+       {7, 9, 11},
        {512, 1000, 1024, 2048, 4096, 6000}},
-      {{"N", "SIZE", "LENGTH"}, {500, 1000, 1024, 1531, 2048, 3000, 4097}, {7, 11, 13},
+      {{"N", "SIZE", "LENGTH"},
+       {500, 1000, 1024, 1531, 2048, 3000, 4097},
+       {7, 11, 13},
        {1 << 20, 1 << 22, 10000019, 1 << 24}},
       {{"T", "S", "L", "SEQ"}, {5, 6, 7, 8, 9, 12, 16}, {5, 6}, {128, 200, 256, 512, 1024}},
-      {{"D", "E", "K", "DIM", "HIDDEN"}, {16, 24, 31, 32, 40, 48, 53, 64, 80}, {7, 9, 10, 11}, {256, 384, 512, 768, 1024}},
+      {{"D", "E", "K", "DIM", "HIDDEN"},
+       {16, 24, 31, 32, 40, 48, 53, 64, 80},
+       {7, 9, 10, 11},
+       {256, 384, 512, 768, 1024}},
       {{"C", "CHANNELS"}, {3, 4, 5, 6, 8, 12}, {4, 6}, {16, 32, 48, 64}},
       {{"H", "HEIGHT"}, {7, 8, 9, 11, 12, 14}, {7, 9}, {28, 32, 56, 64}},
       {{"W", "WIDTH"}, {7, 8, 10, 13, 15, 16}, {8, 10}, {28, 30, 56, 64}},
@@ -48,7 +55,8 @@ double draw_sign(Rng& rng) { return rng.uniform() < 0.5 ? -1 : 1; }
 Dim Draft::symbol(Role role) {
   const RoleSizes& sizes = sizes_of(role);
   std::string name = rng.pick(sizes.names);
-  for (int i = 2; graph.symbols.count(name) > 0; ++i) name = i <= 10 ? rng.pick(sizes.names) : cat(sizes.names[0], i - 9);
+  for (int i = 2; graph.symbols.count(name) > 0; ++i)
+    name = i <= 10 ? rng.pick(sizes.names) : cat(sizes.names[0], i - 9);
   auto differing = [&](const std::vector<int64_t>& from, bool tiny) {
     int64_t value = rng.pick(from);
     for (int tries = 0; tries < 8; ++tries) {
@@ -82,8 +90,10 @@ int Draft::add_input(const Shape& shape, Type input_type, std::string draw, doub
 
 int Draft::input(const Shape& shape, bool positive) {
   std::string type_argument = type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(type));
-  if (positive) return add_input(shape, type, cat("torch.rand({shape}", type_argument, ") + 0.5"), draw_positive, 0.5, 1.5);
-  if (chance(0.12)) return add_input(shape, type, cat("torch.randn({shape}", type_argument, ") * 0.5"), draw_half, -2.5, 2.5);
+  if (positive)
+    return add_input(shape, type, cat("torch.rand({shape}", type_argument, ") + 0.5"), draw_positive, 0.5, 1.5);
+  if (chance(0.12))
+    return add_input(shape, type, cat("torch.randn({shape}", type_argument, ") * 0.5"), draw_half, -2.5, 2.5);
   return add_input(shape, type, cat("torch.randn({shape}", type_argument, ")"), draw_normal, -5, 5);
 }
 
@@ -140,7 +150,8 @@ int Draft::other(const Shape& wanted, int not_this, bool positive, bool may_broa
   }
   if (graph[not_this].type != type) return -1;
   if (!positive && draw > 0.88 && elements(shape) <= 4096) {
-    return parameter(shape, "torch.randn({shape})", member(pick<std::string>({"scale", "bias", "offset", "gain", "shift"})));
+    return parameter(shape, "torch.randn({shape})",
+                     member(pick<std::string>({"scale", "bias", "offset", "gain", "shift"})));
   }
   return input(shape, positive);
 }

@@ -11,7 +11,7 @@ namespace tritonrl::graphs {
 
 namespace {
 
-constexpr int64_t kRowSamples = 512;  // Longest row that is simulated.
+constexpr int64_t kRowSamples = 512;   // Longest row that is simulated.
 constexpr int64_t kLongestRow = 8192;  // A row kernel holds one in registers.
 
 bool in_domain(const Operator& op, const std::vector<const Values*>& operands) {
@@ -59,7 +59,8 @@ bool pointwise_values(Draft& draft, const Operator& op, const Node& node, std::v
   std::vector<const Values*> operands;
   for (int id : node.operands) operands.push_back(&draft.values(id));
   if (!in_domain(op, operands)) return false;
-  if (op.jumps && !std::all_of(operands.begin(), operands.end(), [](const Values* v) { return v->exact; })) return false;
+  if (op.jumps && !std::all_of(operands.begin(), operands.end(), [](const Values* v) { return v->exact; }))
+    return false;
   // Far from 0 a small rounding error of the angle is a large one of the result.
   if ((op.name == "sin" || op.name == "cos") &&
       std::max(-operands[0]->low, operands[0]->high) > (is_half(node.type) ? 8 : 40)) {
@@ -104,7 +105,8 @@ int build_pointwise(Draft& draft, const Operator& op, int x) {
     if (other < 0) return -1;
     node.operands.push_back(other);
   }
-  if (op.arity == 2 && op.domain == Domain::kAny && draft.chance(0.25) && draft.shape(x) == draft.shape(node.operands[1])) {
+  if (op.arity == 2 && op.domain == Domain::kAny && draft.chance(0.25) &&
+      draft.shape(x) == draft.shape(node.operands[1])) {
     std::swap(node.operands[0], node.operands[1]);
   }
   node.shape = draft.shape(x);

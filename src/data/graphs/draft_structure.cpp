@@ -42,7 +42,9 @@ std::optional<Dim> windows(const Dim& size, int64_t kernel, int64_t stride, int6
   int64_t shrink = kernel - 2 * padding;
   if (size.full < shrink + 1 || size.tiny < shrink + 1) return std::nullopt;
   if (shrink == 1 && stride == 1) return size;
-  std::string inner = shrink == 0 ? size.text : shrink > 0 ? cat(size.text, " - ", shrink) : cat(size.text, " + ", -shrink);
+  std::string inner = shrink == 0  ? size.text
+                      : shrink > 0 ? cat(size.text, " - ", shrink)
+                                   : cat(size.text, " + ", -shrink);
   std::string text;
   if (stride == 1) {
     text = shrink > 1 ? cat("(", size.text, " - ", shrink - 1, ")") : cat("(", size.text, " + ", 1 - shrink, ")");
@@ -111,8 +113,9 @@ int build_group_norm(Draft& draft, const Operator& op, int x) {
   for (int i = 1; i < draft.rank(x); ++i) node.dims.push_back(i);
   bool weight = draft.chance(0.7);
   node.member = draft.member(instance ? "norm" : "gn");
-  node.module = instance ? cat("nn.InstanceNorm2d({0}", weight ? ", affine=True" : "", type_argument(draft), ")")
-                         : cat("nn.GroupNorm(", groups, ", {0}", weight ? "" : ", affine=False", type_argument(draft), ")");
+  node.module = instance
+                    ? cat("nn.InstanceNorm2d({0}", weight ? ", affine=True" : "", type_argument(draft), ")")
+                    : cat("nn.GroupNorm(", groups, ", {0}", weight ? "" : ", affine=False", type_argument(draft), ")");
   node.module_dims = {channels};
   node.ints["weight"] = node.ints["bias"] = weight;
   Shape viewed(node.shape.size() - 1, Dim());
@@ -218,6 +221,7 @@ int build_linear(Draft& draft, const Operator& op, int x) {
   node.shape = draft.shape(x);
   Dim inner = node.shape.back();
   if (inner.is_one() || inner.full < 3) return -1;
+  if (product(Shape(node.shape.begin(), node.shape.end() - 1)).is_one()) return -1;  // One row is no product.
   Dim columns = draft.symbol(Role::kFeatures);
   bool bias = draft.chance(0.7);
   node.member = draft.member(draft.pick<std::string>({"linear", "fc", "proj"}));
@@ -243,7 +247,8 @@ int build_conv(Draft& draft, const Operator& op, int x) {
   node.shape = draft.shape(x);
   const Dim channels = node.shape[1];
   if (channels.is_one() || channels.full > 128) return -1;
-  int64_t kernel = pointwise ? 1 : draft.pick<int64_t>({2, 3, 3, 3}), stride = pointwise ? 1 : draft.pick<int64_t>({1, 1, 2});
+  int64_t kernel = pointwise ? 1 : draft.pick<int64_t>({2, 3, 3, 3}),
+          stride = pointwise ? 1 : draft.pick<int64_t>({1, 1, 2});
   int64_t padding = pointwise ? 0 : draft.pick<int64_t>({0, 1, 1});
   bool bias = draft.chance(0.6);
   Dim out = depthwise ? channels : draft.symbol(Role::kChannels);
@@ -379,7 +384,8 @@ int build_move(Draft& draft, const Operator& op, int x) {
     last = {cat("(", last.text, " + ", more, ")"), last.full + more, last.tiny + more};
     node.shape = shape;
   } else if (name == "tril" || name == "triu") {
-    if (rank < 2 || shape[static_cast<size_t>(rank) - 1].is_one() || shape[static_cast<size_t>(rank) - 2].is_one()) return -1;
+    if (rank < 2 || shape[static_cast<size_t>(rank) - 1].is_one() || shape[static_cast<size_t>(rank) - 2].is_one())
+      return -1;
     node.dims = {rank - 2, rank - 1};
     node.ints["diagonal"] = draft.pick<int64_t>({0, 0, 1, -1});
     node.shape = shape;

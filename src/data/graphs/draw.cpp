@@ -43,7 +43,8 @@ int first_input(Draft& draft) {
   Node node;
   node.op = &must("embedding");
   node.member = draft.member("embedding");
-  node.module = cat("nn.Embedding({0}, {1}", draft.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(draft.type)), ")");
+  node.module =
+      cat("nn.Embedding({0}, {1}", draft.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(draft.type)), ")");
   node.module_dims = {classes, features};
   node.operands = {tokens, draft.parameter({classes, features}, "", node.member + ".weight")};
   node.shape = {batch, time, features};
@@ -104,7 +105,8 @@ int image_input(Draft& d) {
   return d.input({batch, channels, height, width});
 }
 int activation(Draft& d, int x) {
-  return apply(d, d.pick<const char*>({"relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "hardswish", "elu"}), x);
+  return apply(d, d.pick<const char*>({"relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "hardswish", "elu"}),
+               x);
 }
 
 // op(x, y) with chosen operands.
@@ -199,9 +201,12 @@ int swiglu(Draft& d) {
 
 const std::vector<Fusion>& fusions() {
   static const std::vector<Fusion> all = {
-      {"conv_bn_relu", [](Draft& d) { return apply(d, "relu", apply(d, "batch_norm", apply(d, "conv2d", image_input(d)))); }},
+      {"conv_bn_relu",
+       [](Draft& d) { return apply(d, "relu", apply(d, "batch_norm", apply(d, "conv2d", image_input(d)))); }},
       {"depthwise_conv_bn_relu6",
-       [](Draft& d) { return apply(d, "relu6", apply(d, "batch_norm", apply(d, "depthwise_conv2d", image_input(d)))); }},
+       [](Draft& d) {
+         return apply(d, "relu6", apply(d, "batch_norm", apply(d, "depthwise_conv2d", image_input(d))));
+       }},
       {"conv_activation", [](Draft& d) { return activation(d, apply(d, "conv2d", image_input(d))); }},
       {"linear_activation", [](Draft& d) { return activation(d, apply(d, "linear", tokens_input(d))); }},
       {"matmul_bias_activation",
@@ -210,7 +215,10 @@ const std::vector<Fusion>& fusions() {
          if (product < 0) return -1;
          return activation(d, binary(d, "add", product, d.input({d.shape(product).back()})));
        }},
-      {"layer_norm_gelu", [](Draft& d) { return apply(d, d.chance(0.5) ? "gelu" : "gelu_tanh", apply(d, "layer_norm", tokens_input(d))); }},
+      {"layer_norm_gelu",
+       [](Draft& d) {
+         return apply(d, d.chance(0.5) ? "gelu" : "gelu_tanh", apply(d, "layer_norm", tokens_input(d)));
+       }},
       {"rms_norm_silu", [](Draft& d) { return apply(d, "silu", apply(d, "rms_norm", tokens_input(d))); }},
       {"residual_layer_norm",
        [](Draft& d) {
@@ -222,8 +230,10 @@ const std::vector<Fusion>& fusions() {
       {"mlp", [](Draft& d) { return apply(d, "linear", activation(d, apply(d, "linear", tokens_input(d)))); }},
       {"linear_softmax", [](Draft& d) { return softmax_last(d, apply(d, "linear", rows_input(d))); }},
       {"linear_cross_entropy", [](Draft& d) { return apply(d, "cross_entropy", apply(d, "linear", rows_input(d))); }},
-      {"conv_pool", [](Draft& d) {
-         return apply(d, d.chance(0.5) ? "max_pool2d" : "avg_pool2d", apply(d, "relu", apply(d, "conv2d", image_input(d))));
+      {"conv_pool",
+       [](Draft& d) {
+         return apply(d, d.chance(0.5) ? "max_pool2d" : "avg_pool2d",
+                      apply(d, "relu", apply(d, "conv2d", image_input(d))));
        }},
       {"group_norm_silu", [](Draft& d) { return apply(d, "silu", apply(d, "group_norm", image_input(d))); }},
       {"masked_softmax",

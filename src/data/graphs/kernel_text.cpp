@@ -13,16 +13,20 @@ namespace {
 
 bool is_identifier(const std::string& text) {
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
 }
 
 bool is_literal(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return std::isdigit(static_cast<unsigned char>(c)); });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return std::isdigit(static_cast<unsigned char>(c)); });
 }
 
 bool mentions(const std::string& text, const std::string& name) {
   for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
-    auto inside = [&](size_t i) { return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'); };
+    auto inside = [&](size_t i) {
+      return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
+    };
     if ((at == 0 || !inside(at - 1)) && !inside(at + name.size())) return true;
   }
   return false;
@@ -32,15 +36,20 @@ std::string times(const std::string& a, const std::string& b) { return b == "1" 
 
 }  // namespace
 
-KernelText::KernelText(FileText& file, int kernel, std::string name) : file_(file), kernel_(kernel), name_(std::move(name)) {
-  for (const char* word : {"tl", "triton", "torch", "pid", "off", "offs", "mask", "acc", "row", "cols", "BLOCK", "BLOCK_SIZE",
-                           "BM", "BN", "BK", "ROWS", "k", "kh", "kw", "ci", "k0", "v", "ok", "part", "larger", "smaller",
-                           "pid_m", "pid_n", "tiles_n", "batch", "row_ok", "col_ok", "if", "in", "or", "is", "as"}) {
+KernelText::KernelText(FileText& file, int kernel, std::string name)
+    : file_(file), kernel_(kernel), name_(std::move(name)) {
+  for (const char* word :
+       {"tl",     "triton",     "torch", "pid",  "off",    "offs",    "mask",  "acc",   "row",     "cols",
+        "BLOCK",  "BLOCK_SIZE", "BM",    "BN",   "BK",     "ROWS",    "k",     "kh",    "kw",      "ci",
+        "k0",     "v",          "ok",    "part", "larger", "smaller", "pid_m", "pid_n", "tiles_n", "batch",
+        "row_ok", "col_ok",     "if",    "in",   "or",     "is",      "as"}) {
     names_.insert(word);
   }
 }
 
-void KernelText::line(const std::string& text) { body_ += std::string(static_cast<size_t>(indent_) * 4, ' ') + text + "\n"; }
+void KernelText::line(const std::string& text) {
+  body_ += std::string(static_cast<size_t>(indent_) * 4, ' ') + text + "\n";
+}
 
 void KernelText::comment(const std::string& text) {
   if (style().comments) line("# " + text);
@@ -157,7 +166,7 @@ std::string KernelText::offset_of(const Shape& shape, const Place& place) {
 
 std::string KernelText::load(int id, const std::string& offset, const std::string& mask, const std::string& other) {
   std::string address = pointer(id) + (offset.empty() ? "" : " + " + offset);
-  std::string text = mask.empty()                ? cat("tl.load(", address, ")")
+  std::string text = mask.empty()            ? cat("tl.load(", address, ")")
                      : style().keyword_other ? cat("tl.load(", address, ", mask=", mask, ", other=", other, ")")
                                              : cat("tl.load(", address, ", ", mask, ", ", other, ")");
   Type type = graph()[id].type;
@@ -235,8 +244,10 @@ std::string KernelText::value(int id, const Place& place) {
   int home = file_.plan.home[static_cast<size_t>(id)];
   std::string name;
   if (node.kind != Node::Kind::kCompute || (home >= 0 && home < kernel_)) {
-    std::string stem = node.kind == Node::Kind::kCompute ? host_name(file_, id) : file_.naming.values.at(
-        static_cast<size_t>(std::max(0, file_.plan.from[static_cast<size_t>(id)])));
+    std::string stem =
+        node.kind == Node::Kind::kCompute
+            ? host_name(file_, id)
+            : file_.naming.values.at(static_cast<size_t>(std::max(0, file_.plan.from[static_cast<size_t>(id)])));
     if (size_t dot = stem.rfind('.'); dot != std::string::npos) stem = stem.substr(dot + 1);
     std::string offset = offset_of(node.shape, place), mask = mask_of(node.shape, place);
     std::string text = load(id, offset, mask, node.type == Type::kInt64 ? "0" : "0.0");
@@ -300,7 +311,8 @@ std::string KernelText::row(int id) {
     y = value(node.operands[1], rows);
   }
   if (text.find("{m2}") != std::string::npos) text = replace_all(text, "{m2}", masked(y));
-  if (text.find("{t}") != std::string::npos) text = replace_all(text, "{t}", fresh(node.op->fill[0] == 'f' ? "top" : "mean"));
+  if (text.find("{t}") != std::string::npos)
+    text = replace_all(text, "{t}", fresh(node.op->fill[0] == 'f' ? "top" : "mean"));
   if (text.find("{t2}") != std::string::npos) text = replace_all(text, "{t2}", fresh("part"));
   text = replace_all(replace_all(text, "{ax}", ax), "{axis}", axis);
   text = replace_all(replace_all(text, "{mask}", row_mask), "{i}", row_index);
@@ -329,7 +341,9 @@ std::string KernelText::moved(int id, const Place& place) {
   Place to;
   to.at = place.at;
   auto dim = [&](size_t i = 0) { return static_cast<size_t>(node.dims[i]); };
-  auto with_mask = [](const std::string& a, const std::string& b) { return a.empty() ? b : b.empty() ? a : a + " & " + b; };
+  auto with_mask = [](const std::string& a, const std::string& b) {
+    return a.empty() ? b : b.empty() ? a : a + " & " + b;
+  };
   if (name == "transpose" || name == "permute") {
     for (size_t i = 0; i < node.dims.size(); ++i) to.at[dim(i)] = place.at[i];
   } else if (name == "flip") {

@@ -12,9 +12,8 @@ namespace {
 using In = const double*;
 
 // Torch, Triton ("" = none) and plain arithmetic of one operator.
-Operator pointwise(const char* name, int arity, const char* torch, const char* triton,
-                   double (*value)(In, In), Domain domain = Domain::kAny,
-                   std::vector<std::vector<double>> attributes = {{}}) {
+Operator pointwise(const char* name, int arity, const char* torch, const char* triton, double (*value)(In, In),
+                   Domain domain = Domain::kAny, std::vector<std::vector<double>> attributes = {{}}) {
   Operator op;
   op.name = name;
   op.family = "elementwise";
@@ -55,13 +54,17 @@ std::vector<Operator> pointwise_operators() {
     ops.push_back(std::move(op));
   }
   std::vector<Operator> more = {
-      pointwise("log2", 1, "torch.log2({x})", "tl.log2({x})", [](In v, In) { return std::log2(v[0]); }, kPositive),
-      pointwise("log10", 1, "torch.log10({x})", "tl.log({x}) * 0.4342945", [](In v, In) { return std::log10(v[0]); },
-                kPositive),
-      pointwise("sinh", 1, "torch.sinh({x})", "0.5 * (tl.exp({x}) - tl.exp(-{x}))",
-                [](In v, In) { return std::sinh(v[0]); }, kSmall),
-      pointwise("cosh", 1, "torch.cosh({x})", "0.5 * (tl.exp({x}) + tl.exp(-{x}))",
-                [](In v, In) { return std::cosh(v[0]); }, kSmall),
+      pointwise(
+          "log2", 1, "torch.log2({x})", "tl.log2({x})", [](In v, In) { return std::log2(v[0]); }, kPositive),
+      pointwise(
+          "log10", 1, "torch.log10({x})", "tl.log({x}) * 0.4342945", [](In v, In) { return std::log10(v[0]); },
+          kPositive),
+      pointwise(
+          "sinh", 1, "torch.sinh({x})", "0.5 * (tl.exp({x}) - tl.exp(-{x}))", [](In v, In) { return std::sinh(v[0]); },
+          kSmall),
+      pointwise(
+          "cosh", 1, "torch.cosh({x})", "0.5 * (tl.exp({x}) + tl.exp(-{x}))", [](In v, In) { return std::cosh(v[0]); },
+          kSmall),
       pointwise("pow_scalar", 1, "torch.pow({x}, {a})", "tl.exp({a} * tl.log({x}))",
                 [](In v, In a) { return std::pow(v[0], a[0]); }, kPositive, {{0.5}, {1.5}, {2.5}, {-0.5}}),
       pointwise("softplus_beta", 1, "F.softplus({x}, beta={a})",
@@ -78,10 +81,9 @@ std::vector<Operator> pointwise_operators() {
                 [](In v, In) { return v[0] / (1 + std::exp(-v[1])); }),
       pointwise("silu_mul", 2, "F.silu({x}) * {y}", "{x} * tl.sigmoid({x}) * {y}",
                 [](In v, In) { return v[0] / (1 + std::exp(-v[0])) * v[1]; }),
-      pointwise("lerp", 3, "torch.lerp({x}, {y}, {z})", "{x} + {z} * ({y} - {x})",
-                [](In v, In) { return v[0] + v[2] * (v[1] - v[0]); }),
-      pointwise("xlogy", 2, "torch.xlogy({x}, {y})", "{x} * tl.log({y})",
-                [](In v, In) { return v[0] * std::log(v[1]); }, kDivisor),
+      pointwise(
+          "xlogy", 2, "torch.xlogy({x}, {y})", "{x} * tl.log({y})", [](In v, In) { return v[0] * std::log(v[1]); },
+          kDivisor),
       pointwise("atan", 1, "torch.atan({x})", "", [](In v, In) { return std::atan(v[0]); }),
       pointwise("asinh", 1, "torch.asinh({x})", "", [](In v, In) { return std::asinh(v[0]); }),
       pointwise("erfc", 1, "torch.erfc({x})", "1.0 - tl.erf({x})", [](In v, In) { return std::erfc(v[0]); }),
@@ -89,7 +91,9 @@ std::vector<Operator> pointwise_operators() {
       pointwise("sinc", 1, "torch.sinc({x})", "",
                 [](In v, In) { return v[0] == 0 ? 1.0 : std::sin(M_PI * v[0]) / (M_PI * v[0]); }),
       step("sign", 1, "torch.sign({x})", "tl.where({x} > 0, 1.0, tl.where({x} < 0, -1.0, 0.0))",
-           [](In v, In) { return v[0] > 0 ? 1.0 : v[0] < 0 ? -1.0 : 0.0; }),
+           [](In v, In) { return v[0] > 0   ? 1.0
+                                 : v[0] < 0 ? -1.0
+                                            : 0.0; }),
       step("floor", 1, "torch.floor({x})", "tl.floor({x})", [](In v, In) { return std::floor(v[0]); }),
       step("ceil", 1, "torch.ceil({x})", "tl.ceil({x})", [](In v, In) { return std::ceil(v[0]); }),
       step("frac_floor", 1, "{x} - torch.floor({x})", "{x} - tl.floor({x})",
@@ -122,7 +126,8 @@ std::vector<Operator> pointwise_operators() {
     op.torch = std::string("{x}.to(torch.") + type + ")";
     // Values travel through a kernel as float32; what was rounded to half stays so.
     op.triton = op.name == "to_float32" ? "{x}" : std::string("{x}.to(tl.") + type + ").to(tl.float32)";
-    op.weight = 6;
+    // Back to half precision can only follow a cast to float32, so it is tried often.
+    op.weight = op.name == "to_float32" ? 6 : 40;
     ops.push_back(std::move(op));
   }
   return ops;

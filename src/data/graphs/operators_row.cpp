@@ -36,8 +36,8 @@ Row scaled(Row r, double factor) {
   return r;
 }
 
-Operator reduction(const char* name, const char* torch, const char* fill, const char* triton, Row (*row)(Row, Attributes),
-                   double growth = 0, Domain domain = Domain::kAny) {
+Operator reduction(const char* name, const char* torch, const char* fill, const char* triton,
+                   Row (*row)(Row, Attributes), double growth = 0, Domain domain = Domain::kAny) {
   Operator op;
   op.name = name;
   op.family = "reduction";
@@ -72,10 +72,12 @@ constexpr char kHigh[] = "float(\"inf\")";
 
 std::vector<Operator> row_operators() {
   std::vector<Operator> ops = {
-      reduction("sum", "torch.sum({x}{over})", "0.0", "tl.sum({m}{ax})", [](Row r, Attributes) { return Row{sum(r)}; }, 1),
+      reduction(
+          "sum", "torch.sum({x}{over})", "0.0", "tl.sum({m}{ax})", [](Row r, Attributes) { return Row{sum(r)}; }, 1),
       reduction("mean", "torch.mean({x}{over})", "0.0", "tl.sum({m}{ax}) / {n}",
                 [](Row r, Attributes) { return Row{mean(r)}; }),
-      reduction("amax", "torch.amax({x}{over})", kLow, "tl.max({m}{ax})", [](Row r, Attributes) { return Row{top(r)}; }),
+      reduction("amax", "torch.amax({x}{over})", kLow, "tl.max({m}{ax})",
+                [](Row r, Attributes) { return Row{top(r)}; }),
       reduction("amin", "torch.amin({x}{over})", kHigh, "tl.min({m}{ax})",
                 [](Row r, Attributes) { return Row{bottom(r)}; }),
       reduction("var", "torch.var({x}{over}, unbiased=False)", "0.0",
@@ -88,114 +90,133 @@ std::vector<Operator> row_operators() {
       reduction("logsumexp", "torch.logsumexp({x}{over})", kLow,
                 "{t} = tl.max({m}{ax})\n{t} + tl.log(tl.sum(tl.exp({m} - {t}){ax}))",
                 [](Row r, Attributes) { return Row{log_sum(r)}; }),
-      reduction("l1_norm", "torch.norm({x}, p=1{over})", "0.0", "tl.sum(tl.abs({m}){ax})",
-                [](Row r, Attributes) { return Row{absolutes(r)}; }, 1),
-      reduction("l2_norm", "torch.norm({x}, p=2{over})", "0.0", "tl.sqrt(tl.sum({m} * {m}{ax}))",
-                [](Row r, Attributes) { return Row{std::sqrt(squares(r))}; }, 0.5),
-      reduction("argmax", "torch.argmax({x}{over})", kLow, "tl.argmax({m}{ax})", [](Row r, Attributes) {
-        return Row{static_cast<double>(std::max_element(r.begin(), r.end()) - r.begin())};
-      }),
-      reduction("argmin", "torch.argmin({x}{over})", kHigh, "tl.argmin({m}{ax})", [](Row r, Attributes) {
-        return Row{static_cast<double>(std::min_element(r.begin(), r.end()) - r.begin())};
-      }),
+      reduction(
+          "l1_norm", "torch.norm({x}, p=1{over})", "0.0", "tl.sum(tl.abs({m}){ax})",
+          [](Row r, Attributes) { return Row{absolutes(r)}; }, 1),
+      reduction(
+          "l2_norm", "torch.norm({x}, p=2{over})", "0.0", "tl.sqrt(tl.sum({m} * {m}{ax}))",
+          [](Row r, Attributes) { return Row{std::sqrt(squares(r))}; }, 0.5),
+      reduction(
+          "argmax", "torch.argmax({x}{over})", kLow, "tl.argmax({m}{ax})",
+          [](Row r, Attributes) { return Row{static_cast<double>(std::max_element(r.begin(), r.end()) - r.begin())}; }),
+      reduction(
+          "argmin", "torch.argmin({x}{over})", kHigh, "tl.argmin({m}{ax})",
+          [](Row r, Attributes) { return Row{static_cast<double>(std::min_element(r.begin(), r.end()) - r.begin())}; }),
       reduction("cosine_similarity", "F.cosine_similarity({x}, {y}{over})", "0.0",
                 "{t} = tl.sqrt(tl.sum({m} * {m}{ax}))\n{t2} = tl.sqrt(tl.sum({m2} * {m2}{ax}))\n"
                 "tl.sum({m} * {m2}{ax}) / (tl.maximum({t}, 1e-8) * tl.maximum({t2}, 1e-8))",
                 [](Row r, Attributes) { return Row{r[0] / (std::sqrt(static_cast<double>(r.size())) * 2)}; }),
-      reduction("pairwise_dot", "torch.sum({x} * {y}{over})", "0.0", "tl.sum({m} * {m2}{ax})",
-                [](Row r, Attributes) { return Row{r[0]}; }, 0.5),
-      along("softmax", "softmax", "torch.softmax({x}, dim={dim})", kLow,
-            "{t} = tl.exp({m} - tl.max({m}{ax}))\n{t} / tl.sum({t}{ax})",
-            [](Row r, Attributes) {
-              double m = log_sum(r);
-              for (double& v : r) v = std::exp(v - m);
-              return r;
-            },
-            12),
-      along("softmax", "softmin", "F.softmin({x}, dim={dim})", kHigh,
-            "{t} = tl.exp(tl.min({m}{ax}) - {m})\n{t} / tl.sum({t}{ax})",
-            [](Row r, Attributes) {
-              double m = log_sum(scaled(r, -1));
-              for (double& v : r) v = std::exp(-v - m);
-              return r;
-            },
-            5),
-      along("softmax", "log_softmax", "F.log_softmax({x}, dim={dim})", kLow,
-            "{t} = {m} - tl.max({m}{ax})\n{t} - tl.log(tl.sum(tl.exp({t}){ax}))",
-            [](Row r, Attributes) {
-              double m = log_sum(r);
-              for (double& v : r) v -= m;
-              return r;
-            },
-            8),
-      along("norm", "normalize", "F.normalize({x}, dim={dim})", "0.0",
-            "{t} = tl.sqrt(tl.sum({m} * {m}{ax}))\n{m} / tl.maximum({t}, 1e-12)",
-            [](Row r, Attributes) { return scaled(r, 1 / std::max(std::sqrt(squares(r)), 1e-12)); }, 6),
-      along("norm", "normalize_l1", "F.normalize({x}, p=1.0, dim={dim})", "0.0",
-            "{m} / tl.maximum(tl.sum(tl.abs({m}){ax}), 1e-12)",
-            [](Row r, Attributes) { return scaled(r, 1 / std::max(absolutes(r), 1e-12)); }, 4),
-      along("norm", "center", "{x} - {x}.mean(dim={dim}, keepdim=True)", "0.0", "{m} - tl.sum({m}{ax}) / {n}",
-            [](Row r, Attributes) {
-              double m = mean(r);
-              for (double& v : r) v -= m;
-              return r;
-            },
-            4),
-      along("scan", "cumsum", "torch.cumsum({x}, dim={dim})", "0.0", "tl.cumsum({m}, {axis})",
-            [](Row r, Attributes) {
-              std::partial_sum(r.begin(), r.end(), r.begin());
-              return r;
-            },
-            12),
-      along("scan", "reverse_cumsum", "torch.flip(torch.cumsum(torch.flip({x}, dims=[{dim}]), dim={dim}), dims=[{dim}])",
-            "0.0", "tl.cumsum({m}, {axis}, reverse=True)",
-            [](Row r, Attributes) {
-              std::partial_sum(r.rbegin(), r.rend(), r.rbegin());
-              return r;
-            },
-            8),
-      along("scan", "exclusive_cumsum", "torch.cumsum({x}, dim={dim}) - {x}", "0.0", "tl.cumsum({m}, {axis}) - {m}",
-            [](Row r, Attributes) {
-              double before = 0;
-              for (double& v : r) {
-                double here = v;
-                v = before;
-                before += here;
-              }
-              return r;
-            },
-            6),
-      along("scan", "cumprod", "torch.cumprod({x}, dim={dim})", "1.0", "tl.cumprod({m}, {axis})",
-            [](Row r, Attributes) {
-              std::partial_sum(r.begin(), r.end(), r.begin(), [](double a, double b) { return a * b; });
-              return r;
-            },
-            8),
-      along("scan", "cummax", "torch.cummax({x}, dim={dim})[0]", kLow, "tl.associative_scan({m}, {axis}, combine_fn=larger)",
-            [](Row r, Attributes) {
-              std::partial_sum(r.begin(), r.end(), r.begin(), [](double a, double b) { return std::max(a, b); });
-              return r;
-            },
-            6),
-      along("scan", "cummin", "torch.cummin({x}, dim={dim})[0]", kHigh, "tl.associative_scan({m}, {axis}, combine_fn=smaller)",
-            [](Row r, Attributes) {
-              std::partial_sum(r.begin(), r.end(), r.begin(), [](double a, double b) { return std::min(a, b); });
-              return r;
-            },
-            5),
-      along("scan", "logcumsumexp", "torch.logcumsumexp({x}, dim={dim})", "0.0", "",
-            [](Row r, Attributes) {
-              double running = -1e300;
-              for (double& v : r) v = running = std::max(running, v) + std::log1p(std::exp(-std::abs(running - v)));
-              return r;
-            },
-            3),
-      along("scan", "sort", "torch.sort({x}, dim={dim})[0]", "0.0", "",
-            [](Row r, Attributes) {
-              std::sort(r.begin(), r.end());
-              return r;
-            },
-            2),
+      reduction(
+          "pairwise_dot", "torch.sum({x} * {y}{over})", "0.0", "tl.sum({m} * {m2}{ax})",
+          [](Row r, Attributes) { return Row{r[0]}; }, 0.5),
+      along(
+          "softmax", "softmax", "torch.softmax({x}, dim={dim})", kLow,
+          "{t} = tl.exp({m} - tl.max({m}{ax}))\n{t} / tl.sum({t}{ax})",
+          [](Row r, Attributes) {
+            double m = log_sum(r);
+            for (double& v : r) v = std::exp(v - m);
+            return r;
+          },
+          12),
+      along(
+          "softmax", "softmin", "F.softmin({x}, dim={dim})", kHigh,
+          "{t} = tl.exp(tl.min({m}{ax}) - {m})\n{t} / tl.sum({t}{ax})",
+          [](Row r, Attributes) {
+            double m = log_sum(scaled(r, -1));
+            for (double& v : r) v = std::exp(-v - m);
+            return r;
+          },
+          5),
+      along(
+          "softmax", "log_softmax", "F.log_softmax({x}, dim={dim})", kLow,
+          "{t} = {m} - tl.max({m}{ax})\n{t} - tl.log(tl.sum(tl.exp({t}){ax}))",
+          [](Row r, Attributes) {
+            double m = log_sum(r);
+            for (double& v : r) v -= m;
+            return r;
+          },
+          8),
+      along(
+          "norm", "normalize", "F.normalize({x}, dim={dim})", "0.0",
+          "{t} = tl.sqrt(tl.sum({m} * {m}{ax}))\n{m} / tl.maximum({t}, 1e-12)",
+          [](Row r, Attributes) { return scaled(r, 1 / std::max(std::sqrt(squares(r)), 1e-12)); }, 6),
+      along(
+          "norm", "normalize_l1", "F.normalize({x}, p=1.0, dim={dim})", "0.0",
+          "{m} / tl.maximum(tl.sum(tl.abs({m}){ax}), 1e-12)",
+          [](Row r, Attributes) { return scaled(r, 1 / std::max(absolutes(r), 1e-12)); }, 4),
+      along(
+          "norm", "center", "{x} - {x}.mean(dim={dim}, keepdim=True)", "0.0", "{m} - tl.sum({m}{ax}) / {n}",
+          [](Row r, Attributes) {
+            double m = mean(r);
+            for (double& v : r) v -= m;
+            return r;
+          },
+          4),
+      along(
+          "scan", "cumsum", "torch.cumsum({x}, dim={dim})", "0.0", "tl.cumsum({m}, {axis})",
+          [](Row r, Attributes) {
+            std::partial_sum(r.begin(), r.end(), r.begin());
+            return r;
+          },
+          12),
+      along(
+          "scan", "reverse_cumsum", "torch.flip(torch.cumsum(torch.flip({x}, dims=[{dim}]), dim={dim}), dims=[{dim}])",
+          "0.0", "tl.cumsum({m}, {axis}, reverse=True)",
+          [](Row r, Attributes) {
+            std::partial_sum(r.rbegin(), r.rend(), r.rbegin());
+            return r;
+          },
+          8),
+      along(
+          "scan", "exclusive_cumsum", "torch.cumsum({x}, dim={dim}) - {x}", "0.0", "tl.cumsum({m}, {axis}) - {m}",
+          [](Row r, Attributes) {
+            double before = 0;
+            for (double& v : r) {
+              double here = v;
+              v = before;
+              before += here;
+            }
+            return r;
+          },
+          6),
+      along(
+          "scan", "cumprod", "torch.cumprod({x}, dim={dim})", "1.0", "tl.cumprod({m}, {axis})",
+          [](Row r, Attributes) {
+            std::partial_sum(r.begin(), r.end(), r.begin(), [](double a, double b) { return a * b; });
+            return r;
+          },
+          8),
+      along(
+          "scan", "cummax", "torch.cummax({x}, dim={dim})[0]", kLow,
+          "tl.associative_scan({m}, {axis}, combine_fn=larger)",
+          [](Row r, Attributes) {
+            std::partial_sum(r.begin(), r.end(), r.begin(), [](double a, double b) { return std::max(a, b); });
+            return r;
+          },
+          6),
+      along(
+          "scan", "cummin", "torch.cummin({x}, dim={dim})[0]", kHigh,
+          "tl.associative_scan({m}, {axis}, combine_fn=smaller)",
+          [](Row r, Attributes) {
+            std::partial_sum(r.begin(), r.end(), r.begin(), [](double a, double b) { return std::min(a, b); });
+            return r;
+          },
+          5),
+      along(
+          "scan", "logcumsumexp", "torch.logcumsumexp({x}, dim={dim})", "0.0", "",
+          [](Row r, Attributes) {
+            double running = -1e300;
+            for (double& v : r) v = running = std::max(running, v) + std::log1p(std::exp(-std::abs(running - v)));
+            return r;
+          },
+          3),
+      along(
+          "scan", "sort", "torch.sort({x}, dim={dim})[0]", "0.0", "",
+          [](Row r, Attributes) {
+            std::sort(r.begin(), r.end());
+            return r;
+          },
+          2),
   };
   for (Operator& op : ops) {
     if (op.name == "cosine_similarity" || op.name == "pairwise_dot") op.arity = 2;

@@ -53,7 +53,8 @@ Dim product(const Shape& dims) {
 }
 
 Dim plus(const Dim& a, const Dim& b) {
-  bool numbers = std::isdigit(static_cast<unsigned char>(a.text[0])) && std::isdigit(static_cast<unsigned char>(b.text[0]));
+  bool numbers =
+      std::isdigit(static_cast<unsigned char>(a.text[0])) && std::isdigit(static_cast<unsigned char>(b.text[0]));
   if (numbers) return number(a.full + b.full);
   return {a == b ? cat("(2 * ", a.text, ")") : cat("(", a.text, " + ", b.text, ")"), a.full + b.full, a.tiny + b.tiny};
 }
@@ -90,9 +91,7 @@ bool broadcast(const Shape& a, const Shape& b, Shape& out) {
   return true;
 }
 
-bool TensorGraph::is_output(int node) const {
-  return std::find(outputs.begin(), outputs.end(), node) != outputs.end();
-}
+bool TensorGraph::is_output(int node) const { return std::find(outputs.begin(), outputs.end(), node) != outputs.end(); }
 
 std::vector<int> TensorGraph::users(int node) const {
   std::vector<int> out;

@@ -19,9 +19,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::string dim_name(int dim, size_t rank) {
-  return dim == static_cast<int>(rank) - 1 ? "-1" : cat(dim);
-}
+std::string dim_name(int dim, size_t rank) { return dim == static_cast<int>(rank) - 1 ? "-1" : cat(dim); }
 
 std::string over_text(const TensorGraph& graph, const Node& node) {
   size_t rank = graph[node.operands[0]].shape.size();
@@ -74,7 +72,8 @@ std::string expression(const TensorGraph& graph, const Node& node, const std::ve
   sub("{hinge}", sum ? "sum" : "mean");
   for (const auto& [key, value] : node.ints) sub(("{" + key + "}").c_str(), cat(value));
   sub("{self}", "self." + node.member);
-  std::vector<std::string> tensors(operands.begin(), operands.begin() + std::min<std::ptrdiff_t>(3, std::ssize(operands)));
+  std::vector<std::string> tensors(operands.begin(),
+                                   operands.begin() + std::min<std::ptrdiff_t>(3, std::ssize(operands)));
   return fill_template(text, tensors, node.numbers);
 }
 
@@ -94,9 +93,11 @@ size_t count_of(const std::string& text, const std::string& part) {
 Naming name_everything(const TensorGraph& graph, Rng rng) {
   Naming naming;
   naming.values.resize(graph.nodes.size());
-  static const std::vector<std::vector<std::string>> kInputNames = {
-      {"x", "y", "z", "w"}, {"a", "b", "c", "d"}, {"x", "other", "third", "fourth"}, {"x1", "x2", "x3", "x4"},
-      {"inp", "aux", "extra", "rest"}};
+  static const std::vector<std::vector<std::string>> kInputNames = {{"x", "y", "z", "w"},
+                                                                    {"a", "b", "c", "d"},
+                                                                    {"x", "other", "third", "fourth"},
+                                                                    {"x1", "x2", "x3", "x4"},
+                                                                    {"inp", "aux", "extra", "rest"}};
   const auto& names = rng.pick(kInputNames);
   static const std::vector<std::vector<std::string>> kInnerNames = {{"h"}, {"t"}, {"out"}, {"v"}, {"y_"}};
   const std::string stem = rng.pick(kInnerNames)[0];
@@ -108,7 +109,8 @@ Naming name_everything(const TensorGraph& graph, Rng rng) {
     if (node.kind == Node::Kind::kInput) {
       size_t place = naming.inputs.size();
       std::string name = labelled ? std::vector<std::string>{"q", "k", "v", "m"}[place] : names[place];
-      if (node.type == Type::kInt64) name = node.draw.find("({shape},)") == std::string::npos ? name : cat("idx", place ? cat(place) : "");
+      if (node.type == Type::kInt64)
+        name = node.draw.find("({shape},)") == std::string::npos ? name : cat("idx", place ? cat(place) : "");
       naming.values[i] = name;
       naming.inputs.push_back(static_cast<int>(i));
       taken.insert(name);
@@ -211,10 +213,10 @@ std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng
   std::vector<std::string> given;
   for (const auto& [name, dim] : naming.arguments) given.push_back(shape_text({dim}));
   bool functional = body.find("F.") != std::string::npos;
-  return cat("import torch\nimport torch.nn as nn\n", functional ? "import torch.nn.functional as F\n" : "", "\n", constants,
-             "\n\nclass Model(nn.Module):\n", naming.constructor, "    def forward(self, ", join(arguments, ", "), "):\n", body,
-             "\n\ndef get_inputs():\n    return [", join(drawn, ", "), "]\n\n\ndef get_init_inputs():\n    return [",
-             join(given, ", "), "]\n");
+  return cat("import torch\nimport torch.nn as nn\n", functional ? "import torch.nn.functional as F\n" : "", "\n",
+             constants, "\n\nclass Model(nn.Module):\n", naming.constructor, "    def forward(self, ",
+             join(arguments, ", "), "):\n", body, "\n\ndef get_inputs():\n    return [", join(drawn, ", "),
+             "]\n\n\ndef get_init_inputs():\n    return [", join(given, ", "), "]\n");
 }
 
 }  // namespace tritonrl::graphs

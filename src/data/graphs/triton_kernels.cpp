@@ -63,12 +63,13 @@ std::string pointwise_kernel(FileText& file, int index, std::vector<std::string>
     place.flat = "off";
     place.flat_mask = "mask";
     store_all(kernel, plan, place, shape);
-    std::string width = std::max<int64_t>(file.style.block, 1) > shape.back().full ? cat("triton.next_power_of_2(", shape_text({shape.back()}), ")")
-                                                                                 : cat(file.style.block);
+    std::string width = std::max<int64_t>(file.style.block, 1) > shape.back().full
+                            ? cat("triton.next_power_of_2(", shape_text({shape.back()}), ")")
+                            : cat(file.style.block);
     auto arguments = kernel.arguments();
     arguments.back() = cat(block, "=", width);
-    host.push_back(cat(kernel.name(), "[(", shape_text({product(lead)}), ", triton.cdiv(", shape_text({shape.back()}), ", ", width, "))](",
-                       join(arguments, ", "), ")"));
+    host.push_back(cat(kernel.name(), "[(", shape_text({product(lead)}), ", triton.cdiv(", shape_text({shape.back()}),
+                       ", ", width, "))](", join(arguments, ", "), ")"));
     return kernel.text();
   }
   std::string n = kernel.size("n_elements", out + ".numel()");
@@ -104,8 +105,9 @@ void set_row_place(KernelText& kernel, const RowSpace& space, bool many) {
       place.at.insert(place.at.end(), more.begin(), more.end());
     } else {
       Shape inner = rest;
-      inner.insert(inner.begin(), {space.groups == 1 ? space.shape[1].text : cat("(", space.shape[1].text, " // ", space.groups, ")"),
-                                   space.shape[1].full / space.groups, space.shape[1].tiny / space.groups});
+      inner.insert(inner.begin(),
+                   {space.groups == 1 ? space.shape[1].text : cat("(", space.shape[1].text, " // ", space.groups, ")"),
+                    space.shape[1].full / space.groups, space.shape[1].tiny / space.groups});
       auto parts = kernel.take_apart("cols", inner, inner_mask);
       std::string channel = parts[0].text;
       if (space.groups > 1) {
@@ -150,7 +152,8 @@ void store_rows(KernelText& kernel, const KernelPlan& plan, bool many) {
       place.of = node.shape;
       bool keep = node.shape.size() == plan.space.shape.size();
       for (size_t i = 0; i < plan.space.shape.size(); ++i) {
-        bool gone = std::find(plan.space.dims.begin(), plan.space.dims.end(), static_cast<int>(i)) != plan.space.dims.end();
+        bool gone =
+            std::find(plan.space.dims.begin(), plan.space.dims.end(), static_cast<int>(i)) != plan.space.dims.end();
         if (!gone) place.at.push_back(kernel.row_place.at[i]);
         if (gone && keep) place.at.push_back({});
       }
@@ -165,7 +168,8 @@ std::string row_kernel(FileText& file, int index, std::vector<std::string>& host
   const RowSpace& space = plan.space;
   KernelText kernel(file, index, kernel_name(file, plan, "row_kernel"));
   bool many = file.style.many_rows && space.rows().full > 1 && !space.whole() && space.length().full <= 1024;
-  std::string block = kernel.constant(block_name(file.style), cat("triton.next_power_of_2(", shape_text({space.length()}), ")"));
+  std::string block =
+      kernel.constant(block_name(file.style), cat("triton.next_power_of_2(", shape_text({space.length()}), ")"));
   kernel.row_count = kernel.size(space.length().text == "1" ? Dim{"1", 1, 1} : space.length());
   const std::string& n = kernel.row_count;
   std::string rows = shape_text({space.rows()});
@@ -188,7 +192,9 @@ std::string row_kernel(FileText& file, int index, std::vector<std::string>& host
   kernel.row_index = "cols";
   set_row_place(kernel, space, many);
   store_rows(kernel, plan, many);
-  std::string grid = space.whole() ? "(1,)" : many ? cat("(triton.cdiv(", rows, ", ", file.style.tile >= 32 ? 4 : 2, "),)") : cat("(", rows, ",)");
+  std::string grid = space.whole() ? "(1,)"
+                     : many        ? cat("(triton.cdiv(", rows, ", ", file.style.tile >= 32 ? 4 : 2, "),)")
+                                   : cat("(", rows, ",)");
   launch(kernel, grid, host, file.style.warps ? (space.length().full > 2048 ? 8 : 4) : 0);
   return kernel.text();
 }
@@ -200,7 +206,8 @@ std::string two_pass_kernels(FileText& file, int index, std::vector<std::string>
   const Shape& shape = plan.space.shape;
   std::string name = kernel_name(file, plan, "reduce_kernel"), block = block_name(file.style);
   int64_t width = file.style.block;
-  std::string total = shape_text({product(shape)}), partial = cat("partial", index ? cat(index) : ""), count = cat("blocks", index ? cat(index) : "");
+  std::string total = shape_text({product(shape)}), partial = cat("partial", index ? cat(index) : ""),
+              count = cat("blocks", index ? cat(index) : "");
   std::string reduce = anchor.op->name == "amax" ? "tl.max" : anchor.op->name == "amin" ? "tl.min" : "tl.sum";
 
   KernelText first(file, index, name + "_partial");
@@ -217,10 +224,11 @@ std::string two_pass_kernels(FileText& file, int index, std::vector<std::string>
   std::string x = first.value(anchor.operands[0], place);
   std::string pointer = first.scratch(partial);
   first.comment("one partial result per program");
-  first.line(cat("tl.store(", pointer, " + pid, ", reduce, "(tl.where(mask, ", x, ", ", anchor.op->fill, "), axis=0))"));
+  first.line(
+      cat("tl.store(", pointer, " + pid, ", reduce, "(tl.where(mask, ", x, ", ", anchor.op->fill, "), axis=0))"));
   host.push_back(cat(count, " = triton.cdiv(", total, ", ", width, ")"));
-  host.push_back(cat(partial, " = torch.empty(", count, ", device=", file.naming.values[static_cast<size_t>(file.naming.inputs[0])],
-                     ".device, dtype=torch.float32)"));
+  host.push_back(cat(partial, " = torch.empty(", count, ", device=",
+                     file.naming.values[static_cast<size_t>(file.naming.inputs[0])], ".device, dtype=torch.float32)"));
   launch(first, cat("(", count, ",)"), host);
 
   KernelText second(file, index, name);
@@ -267,8 +275,11 @@ std::string window_kernel(FileText& file, int index, std::vector<std::string>& h
   if (spatial == 1) loops = {"k"};
   for (size_t s = 0; s < spatial; ++s) kernel.open(cat("for ", loops[s], " in tl.static_range(0, ", window, "):"));
   for (size_t s = 0; s < spatial; ++s) {
-    std::string at = kernel.assign(spatial == 1 ? "pos" : s == 0 ? "ih" : "iw",
-                                   cat(place.at[s + 2].text, " * ", stride, " + ", loops[s], padding ? cat(" - ", padding) : ""));
+    std::string at =
+        kernel.assign(spatial == 1 ? "pos"
+                      : s == 0     ? "ih"
+                                   : "iw",
+                      cat(place.at[s + 2].text, " * ", stride, " + ", loops[s], padding ? cat(" - ", padding) : ""));
     ok += cat(padding ? cat(" & (", at, " >= 0)") : "", " & (", at, " < ", kernel.size(from[s + 2]), ")");
     source.at.push_back({at, "ok"});
   }
@@ -322,9 +333,11 @@ std::string gemm_kernel(FileText& file, int index, std::vector<std::string>& hos
   size_t rank = node.shape.size();
   Shape lead(node.shape.begin(), node.shape.end() - 2);
   bool folded = linear && rank == 3;  // Rows of all batches are one long dimension.
-  Dim rows = folded ? product({node.shape[0], node.shape[1]}) : node.shape[rank - 2], columns = node.shape[rank - 1], inner = left.back();
+  Dim rows = folded ? product({node.shape[0], node.shape[1]}) : node.shape[rank - 2], columns = node.shape[rank - 1],
+      inner = left.back();
   int64_t tile = file.style.tile, depth = file.style.tile >= 32 ? 32 : 16;
-  std::string bm = kernel.constant("BM", cat(tile)), bn = kernel.constant("BN", cat(tile)), bk = kernel.constant("BK", cat(depth));
+  std::string bm = kernel.constant("BM", cat(tile)), bn = kernel.constant("BN", cat(tile)),
+              bk = kernel.constant("BK", cat(depth));
   std::string m = kernel.size(rows), n = kernel.size(columns), k = kernel.size(inner);
   bool batched = !folded && !product(lead).is_one();
   if (file.style.flat_programs) {
@@ -388,7 +401,8 @@ std::string gemm_kernel(FileText& file, int index, std::vector<std::string>& hos
   }
   kernel.set(plan.anchor, result);
   store_all(kernel, plan, out, node.shape);
-  std::string tiles_m = cat("triton.cdiv(", shape_text({rows}), ", ", tile, ")"), tiles_n = cat("triton.cdiv(", shape_text({columns}), ", ", tile, ")");
+  std::string tiles_m = cat("triton.cdiv(", shape_text({rows}), ", ", tile, ")"),
+              tiles_n = cat("triton.cdiv(", shape_text({columns}), ", ", tile, ")");
   std::string grid = file.style.flat_programs ? cat(tiles_m, " * ", tiles_n) : cat(tiles_m, ", ", tiles_n);
   if (batched) grid += ", " + shape_text({product(lead)});
   launch(kernel, cat("(", grid, file.style.flat_programs && !batched ? ",)" : ")"), host, file.style.warps ? 4 : 0);
@@ -431,7 +445,8 @@ std::string direct_conv(FileText& file, int index, std::vector<std::string>& hos
   weight.at = {place.at[1], depthwise ? Coord{} : channel};
   std::vector<std::string> taps = spatial == 2 ? std::vector<std::string>{"kh", "kw"} : std::vector<std::string>{"kw"};
   if (window > 1) {
-    for (size_t s = 0; s < spatial; ++s, ++loops) kernel.open(cat("for ", taps[s], " in tl.static_range(0, ", window, "):"));
+    for (size_t s = 0; s < spatial; ++s, ++loops)
+      kernel.open(cat("for ", taps[s], " in tl.static_range(0, ", window, "):"));
   }
   bool edges = false;
   for (size_t s = 0; s < spatial; ++s) {
@@ -485,7 +500,8 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   int64_t window = node.ints.at("kernel"), stride = node.ints.at("stride"), padding = node.ints.at("padding");
   size_t spatial = shape.size() - 2;
   int64_t taps = spatial == 2 ? window * window : window;
-  std::string bm = kernel.constant("BM", cat(file.style.tile * 2)), bn = kernel.constant("BN", "16"), bk = kernel.constant("BK", "16");
+  std::string bm = kernel.constant("BM", cat(file.style.tile * 2)), bn = kernel.constant("BN", "16"),
+              bk = kernel.constant("BK", "16");
   Shape pixels = shape;
   pixels.erase(pixels.begin() + 1);
   std::string count = kernel.size("n_pixels", shape_text({product(pixels)})), channels = kernel.size(shape[1]);
@@ -503,11 +519,12 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   Place source;
   source.at = {coords[0], {taps == 1 ? ka : cat("(", ka, " // ", taps, ")"), "ok"}};
   for (size_t s = 0; s < spatial; ++s) {
-    std::string tap = taps == 1             ? ""
-                      : spatial == 1        ? cat(" + ", ka, " % ", window)
-                      : s == 0              ? cat(" + ", ka, " % ", taps, " // ", window)
-                                            : cat(" + ", ka, " % ", window);
-    std::string at = coords[s + 1].text + (stride > 1 ? cat(" * ", stride) : "") + tap + (padding ? cat(" - ", padding) : "");
+    std::string tap = taps == 1      ? ""
+                      : spatial == 1 ? cat(" + ", ka, " % ", window)
+                      : s == 0       ? cat(" + ", ka, " % ", taps, " // ", window)
+                                     : cat(" + ", ka, " % ", window);
+    std::string at =
+        coords[s + 1].text + (stride > 1 ? cat(" * ", stride) : "") + tap + (padding ? cat(" - ", padding) : "");
     std::string name = kernel.assign(spatial == 2 && s == 0 ? "ih" : "iw", at);
     if (padding) ok += cat(" & (", name, " >= 0) & (", name, " < ", kernel.size(from[s + 2]), ")");
     source.at.push_back({name, "ok"});
@@ -516,7 +533,8 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   kernel.line("ok = " + ok);
   bool raw = plain(file, index, node.operands[0]);
   std::string a = tile_of(kernel, node.operands[0], source, raw, "a_tile");
-  std::string text = kernel.load(node.operands[1], cat(co, " * ", depth, " + ", kb), cat(c_ok, " & (", kb, " < ", depth, ")"));
+  std::string text =
+      kernel.load(node.operands[1], cat(co, " * ", depth, " + ", kb), cat(c_ok, " & (", kb, " < ", depth, ")"));
   if (raw) text = replace_all(text, ".to(tl.float32)", "");
   std::string b = kernel.assign("b_tile", text);
   kernel.line(dot_line(file.style, graph[node.operands[0]].type, a, b, raw));
@@ -535,7 +553,10 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   }
   kernel.set(plan.anchor, result);
   store_all(kernel, plan, out, shape);
-  launch(kernel, cat("(triton.cdiv(", shape_text({product(pixels)}), ", ", file.style.tile * 2, "), triton.cdiv(", shape_text({shape[1]}), ", 16))"), host);
+  launch(kernel,
+         cat("(triton.cdiv(", shape_text({product(pixels)}), ", ", file.style.tile * 2, "), triton.cdiv(",
+             shape_text({shape[1]}), ", 16))"),
+         host);
   return kernel.text();
 }
 
@@ -553,9 +574,11 @@ std::string write_kernel(FileText& file, int index, std::vector<std::string>& ho
     case KernelPlan::Kind::kPointwise:
       return pointwise_kernel(file, index, host);
     case KernelPlan::Kind::kRow: {
-      bool simple = anchor.op->name == "sum" || anchor.op->name == "mean" || anchor.op->name == "amax" || anchor.op->name == "amin";
+      bool simple = anchor.op->name == "sum" || anchor.op->name == "mean" || anchor.op->name == "amax" ||
+                    anchor.op->name == "amin";
       bool long_row = plan.space.length().full > 8192;
-      if (plan.space.whole() && simple && (file.style.two_kernels || long_row)) return two_pass_kernels(file, index, host);
+      if (plan.space.whole() && simple && (file.style.two_kernels || long_row))
+        return two_pass_kernels(file, index, host);
       return row_kernel(file, index, host);
     }
     case KernelPlan::Kind::kWindow:

@@ -19,7 +19,8 @@ std::vector<std::string> size_lines(const TensorGraph& graph, const Naming& nami
   auto mentioned = [&](const std::string& name) {
     for (size_t at = wanted.find(name); at != std::string::npos; at = wanted.find(name, at + 1)) {
       auto inside = [&](size_t i) {
-        return i < wanted.size() && (std::isalnum(static_cast<unsigned char>(wanted[i])) || wanted[i] == '_' || wanted[i] == '.');
+        return i < wanted.size() &&
+               (std::isalnum(static_cast<unsigned char>(wanted[i])) || wanted[i] == '_' || wanted[i] == '.');
       };
       if ((at == 0 || !inside(at - 1)) && !inside(at + name.size())) return true;
     }
@@ -35,7 +36,8 @@ std::vector<std::string> size_lines(const TensorGraph& graph, const Naming& nami
     }
     if (fresh == 0) return;
     if (fresh == 1 && shape.size() > 1) {
-      size_t at = static_cast<size_t>(std::find_if(left.begin(), left.end(), [](const std::string& s) { return s != "_"; }) - left.begin());
+      size_t at = static_cast<size_t>(
+          std::find_if(left.begin(), left.end(), [](const std::string& s) { return s != "_"; }) - left.begin());
       lines.push_back(cat(left[at], " = ", owner, ".shape[", at, "]"));
     } else {
       lines.push_back(cat(join(left, ", "), shape.size() == 1 ? "," : "", " = ", owner, ".shape"));
@@ -71,7 +73,8 @@ Style draw_style(Rng& rng, bool gpu_sizes) {
   style.warps = flag(0.3);
   style.names = static_cast<int>(rng.below(4));
   style.allocation = static_cast<int>(rng.below(3));
-  style.block = rng.pick(gpu_sizes ? std::vector<int64_t>{1024, 2048, 4096} : std::vector<int64_t>{512, 1024, 1024, 2048});
+  style.block =
+      rng.pick(gpu_sizes ? std::vector<int64_t>{1024, 2048, 4096} : std::vector<int64_t>{512, 1024, 1024, 2048});
   style.tile = rng.pick(gpu_sizes ? std::vector<int64_t>{32, 64} : std::vector<int64_t>{16, 32, 32});
   return style;
 }
@@ -98,7 +101,8 @@ std::string triton_solution(const TensorGraph& graph, const Naming& naming, cons
       std::string shape = cat("(", shape_text(node.shape), node.shape.size() == 1 ? ",)" : ")");
       std::string text = cat("torch.empty(", shape, ", device=", first, ".device, dtype=", type, ")");
       if (style.allocation == 1) text = cat(first, ".new_empty(", shape, like >= 0 ? "" : cat(", dtype=", type), ")");
-      if (style.allocation == 2 && like >= 0 && graph[like].shape == node.shape) text = cat("torch.empty_like(", first, ")");
+      if (style.allocation == 2 && like >= 0 && graph[like].shape == node.shape)
+        text = cat("torch.empty_like(", first, ")");
       host.push_back(cat(host_name(file, id), " = ", text));
     }
     kernels.push_back(write_kernel(file, static_cast<int>(k), host));
@@ -114,7 +118,8 @@ std::string triton_solution(const TensorGraph& graph, const Naming& naming, cons
   std::string text = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.language as tl\n";
   for (const std::string& name : file.helper_order) text += cat("\n\n@triton.jit\ndef ", name, file.helpers[name]);
   for (const std::string& kernel : kernels) text += "\n\n" + kernel;
-  return cat(text, "\n\nclass ModelNew(nn.Module):\n", naming.constructor, "    def forward(self, ", join(arguments, ", "), "):\n", body);
+  return cat(text, "\n\nclass ModelNew(nn.Module):\n", naming.constructor, "    def forward(self, ",
+             join(arguments, ", "), "):\n", body);
 }
 
 }  // namespace tritonrl::graphs

@@ -73,8 +73,6 @@ std::vector<Operator> pointwise_operators() {
       pointwise("logaddexp", 2, "torch.logaddexp({x}, {y})",
                 "tl.maximum({x}, {y}) + tl.log(1.0 + tl.exp(-tl.abs({x} - {y})))",
                 [](In v, In) { return std::max(v[0], v[1]) + std::log1p(std::exp(-std::abs(v[0] - v[1]))); }),
-      pointwise("hypot", 2, "torch.hypot({x}, {y})", "tl.sqrt({x} * {x} + {y} * {y})",
-                [](In v, In) { return std::hypot(v[0], v[1]); }),
       pointwise("squared_difference", 2, "({x} - {y}) ** 2", "({x} - {y}) * ({x} - {y})",
                 [](In v, In) { return (v[0] - v[1]) * (v[0] - v[1]); }),
       pointwise("gate", 2, "{x} * torch.sigmoid({y})", "{x} * tl.sigmoid({y})",

@@ -163,7 +163,7 @@ std::vector<Operator> structure_operators() {
       move("roll", "torch.roll({x}, shifts={shift}, dims={dim})", 5),
       move("flatten", "torch.flatten({x}, start_dim={from})", 4),
       move("unsqueeze", "{x}.unsqueeze({dim})", 3),
-      move("expand", "{x}.expand({sizes})", 3),
+      move("expand", "{x}.expand({sizes})", 10),
       move("repeat_interleave", "torch.repeat_interleave({x}, {repeats}, dim={dim})", 4),
       move("cat", "torch.cat([{x}, {y}], dim={dim})", 6, 2),
       move("stack", "torch.stack([{x}, {y}], dim={dim})", 5, 2),

@@ -14,6 +14,8 @@ using Run = std::function<int()>;
 
 void add_doctor(CLI::App& app, Run& run);
 void add_data(CLI::App& app, Run& run);
+void add_data_synth(CLI::App& data, Run& run);  // Parts of data.
+void add_data_show(CLI::App& data, Run& run);
 void add_model(CLI::App& app, Run& run);
 void add_train(CLI::App& app, Run& run, const std::string& command_line);
 void add_verify(CLI::App& app, Run& run);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/config.h"
+#include "data/graphs/graph_synth.h"
 #include "data/split.h"
 #include "data/synth.h"
 #include "data/task_sampler.h"
@@ -16,6 +17,7 @@ struct DataConfig {
   int64_t synth_level1 = 200;                 // Tasks of level 1 to make.
   int64_t synth_level2 = 400;                 // Tasks of level 2 to make.
   SynthConfig synth;
+  graphs::GraphSynthConfig graphs;
   SplitConfig split;
   SamplerConfig sampler;
   template <class V>
@@ -24,6 +26,7 @@ struct DataConfig {
     v("synth_level1", synth_level1, "tasks of level 1 to make before they are split");
     v("synth_level2", synth_level2, "tasks of level 2 to make before they are split");
     v("synth", synth, "the synthesiser");
+    v("graphs", graphs, "random operator graphs: data synth --count");
     v("split", split, "train / rl / heldout");
     v("sampler", sampler, "which tasks a step of reinforcement learning works on");
   }

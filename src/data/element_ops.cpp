@@ -362,6 +362,7 @@ std::string fill_template(std::string text, const std::vector<std::string>& oper
                           const std::vector<double>& attributes) {
   const char* const names[] = {"{x}", "{y}", "{z}"};
   const char* const values[] = {"{a}", "{b}"};
+  CHECK(operands.size() <= 3 && attributes.size() <= 2) << "too much for the template " << text;
   for (size_t i = 0; i < operands.size(); ++i) text = replace_all(text, names[i], operands[i]);
   for (size_t i = 0; i < attributes.size(); ++i) text = replace_all(text, values[i], python_float(attributes[i]));
   return text;

@@ -47,9 +47,11 @@ void check_source(const std::string& source, const std::string& where) {
 }  // namespace
 
 Json to_json(const Task& task) {
-  return {{"id", task.id},         {"level", task.level},       {"name", task.name},
-          {"source", task.source}, {"solution", task.solution}, {"graph_hash", task.graph_hash},
-          {"tiny", task.tiny},     {"origin", task.origin},     {"licence", task.licence}};
+  Json json = {{"id", task.id},         {"level", task.level},       {"name", task.name},
+               {"source", task.source}, {"solution", task.solution}, {"graph_hash", task.graph_hash},
+               {"tiny", task.tiny},     {"origin", task.origin},     {"licence", task.licence}};
+  if (task.difficulty > 0) json["difficulty"] = task.difficulty;
+  return json;
 }
 
 Task task_from_json(const Json& json, const std::string& where) {
@@ -74,6 +76,10 @@ Task task_from_json(const Json& json, const std::string& where) {
       task.tiny[name] = whole_number(value, "tiny." + name, where);
       if (task.tiny[name] < 1) throw usage_error(cat("task field 'tiny.", name, "' must be at least 1"), where);
     }
+  }
+  if (const Json* difficulty = find(json, "difficulty")) {
+    task.difficulty = whole_number(*difficulty, "difficulty", where);
+    if (task.difficulty < 1) throw usage_error("task field 'difficulty' must be at least 1", where);
   }
   check_source(task.source, where);
   return task;

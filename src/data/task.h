@@ -27,6 +27,7 @@ struct Task {
       tiny;             // Rebinding of size constants for the tiny run, e.g. {"N": 5}; empty = none known.
   std::string origin;   // Where it comes from, e.g. "synth seed 7", "KernelBench level 2".
   std::string licence;  // SPDX identifier.
+  int64_t difficulty = 0;  // Exact number of compute nodes of its graph; 0 = not known.
 };
 
 Json to_json(const Task& task);

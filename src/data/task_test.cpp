@@ -50,6 +50,7 @@ TEST_F(TaskTest, RoundTrip) {
   task.tiny = {{"N", 3}};
   task.origin = "test";
   task.licence = "Apache-2.0";
+  task.difficulty = 3;
   save_tasks(folder_ / "tasks.jsonl", {task});
   auto loaded = load_tasks(folder_ / "tasks.jsonl");
   ASSERT_EQ(loaded.size(), 1u);
@@ -85,6 +86,7 @@ TEST_F(TaskTest, WrongTypesAndValues) {
   const std::vector<std::pair<std::string, Json>> wrong = {
       {"id", 3},     {"id", ""},      {"level", "1"},         {"level", 0},         {"level", 1.5},
       {"source", 1}, {"tiny", "N=3"}, {"tiny", {{"N", 1.5}}}, {"tiny", {{"N", 0}}}, {"solution", false},
+      {"difficulty", 0}, {"difficulty", "3"},
   };
   for (const auto& [key, value] : wrong) {
     Json json = good();

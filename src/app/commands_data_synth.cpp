@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// data synth: task sets for a run (train / rl / heldout from recipes), or a stream of operator graphs into one file.
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/config.h"
+#include "app/synth_run.h"
+
+namespace tritonrl {
+
+void add_data_synth(CLI::App& data, Run& run) {
+  auto* synth = data.add_subcommand(
+      "synth", "synthesise tasks with solutions: the splits of a run, or with --count a stream of operator graphs");
+  struct Arguments {
+    ConfigArguments config;
+    std::string out;
+    int64_t count = 0;
+    bool verify = false, weaker = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  arguments->config.add_to(*synth, false);
+  synth->add_option("--out", arguments->out, "folder for the splits; with --count a file (JSON lines)")->required();
+  synth->add_option("--count", arguments->count, "make this many tasks from random operator graphs (data.graphs)");
+  synth->add_flag("--verify", arguments->verify, "keep only tasks whose reference is of use and whose solution passes");
+  synth->add_flag("--allow-weaker-sandbox", arguments->weaker, "verify although the sandbox is incomplete");
+  synth->callback([=, &run] {
+    run = [=] {
+      Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
+      config.verify.allow_weaker_sandbox |= arguments->weaker;
+      if (arguments->count != 0) {
+        run_synth(config.data.graphs, config.verify, {arguments->count, arguments->out, arguments->verify}, std::cout);
+        return 0;
+      }
+      if (arguments->verify) throw usage_error("--verify goes with --count", "--verify");
+      const DataConfig& tasks = config.data;
+      Splits splits = make_splits(synthesise(tasks.synth, tasks.synth_level1, tasks.synth_level2), tasks.split);
+      check_disjoint(splits);
+      std::filesystem::path out = arguments->out;
+      std::filesystem::create_directories(out);
+      save_tasks(out / "train.jsonl", splits.train);
+      save_tasks(out / "rl.jsonl", splits.rl);
+      save_tasks(out / "heldout.jsonl", splits.heldout);
+      std::cout << splits.train.size() << " train, " << splits.rl.size() << " rl, " << splits.heldout.size()
+                << " heldout tasks in " << out.string() << " (solutions not yet verified)\n";
+      return 0;
+    };
+  });
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorGraph: a synthesised task before it is text: a DAG of PyTorch operators over tensors of known shape and dtype.
+//
+// Sizes are symbols (module-level constants of the task) with a value at full and at tiny size. A dimension that an
+// operator computes is an expression in them ("(H - 3) // 2 + 1"). Two dimensions are equal when their texts are: what
+// is a valid graph at one size is valid at every size that meets the same divisibility.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+
+namespace tritonrl::graphs {
+
+enum class Type { kFloat32, kFloat16, kBfloat16, kInt64 };
+const char* torch_name(Type type);  // "torch.float16".
+const char* short_name(Type type);  // "float16".
+inline bool is_half(Type type) { return type == Type::kFloat16 || type == Type::kBfloat16; }
+
+struct Dim {
+  std::string text = "1";  // A symbol, a number, or an expression of symbols that is safe inside a product.
+  int64_t full = 1, tiny = 1;
+  bool is_one() const { return text == "1"; }
+  bool operator==(const Dim& other) const { return text == other.text; }
+};
+using Shape = std::vector<Dim>;
+
+Dim number(int64_t value);
+Dim product(const Shape& dims);  // "(C * H * W)"; "1" of none.
+Dim plus(const Dim& a, const Dim& b);
+int64_t elements(const Shape& shape);  // At full size.
+std::string shape_text(const Shape& shape);  // "N, C, H": arguments of torch.randn.
+// Torch's broadcasting; false when the shapes do not go together.
+bool broadcast(const Shape& a, const Shape& b, Shape& out);
+
+// What is known of a value's numbers: samples (all nodes' samples with the same index belong to the same draw of the
+// inputs as long as operators are element-wise) and an interval that no draw should leave.
+struct Values {
+  std::vector<double> samples;
+  double low = 0, high = 0;
+  bool exact = false;  // An input as it came, perhaps moved: rounding cannot carry it over a jump.
+};
+
+struct Operator;
+
+struct Node {
+  enum class Kind { kInput, kParameter, kCompute };
+  Kind kind = Kind::kCompute;
+  const Operator* op = nullptr;  // Compute nodes.
+  std::vector<int> operands;     // Parameters last.
+  std::vector<double> numbers;   // Choice of Operator::attributes.
+  std::vector<int> dims;         // Dimensions worked on, ascending and not negative; a permutation.
+  std::map<std::string, int64_t> ints;  // "keepdim", "kernel", "stride", "shift" ...
+  Shape shape;
+  Type type = Type::kFloat32;
+  Values values;
+  std::string draw;    // Inputs: the call that draws it, with {shape}. Parameters: its initial value, or "".
+  std::string module;  // Compute nodes: the constructor of their module with {0} .. for module_dims, "" = none.
+  Shape module_dims;
+  std::string member;  // Parameters: "norm.weight". Compute nodes with a module: "norm".
+};
+
+struct TensorGraph {
+  std::vector<Node> nodes;  // Operands before users.
+  std::vector<int> outputs;
+  std::map<std::string, Dim> symbols;  // Module-level constants by name.
+  std::string title;                   // Name of a fusion, or "".
+
+  const Node& operator[](int node) const { return nodes[static_cast<size_t>(node)]; }
+  Node& operator[](int node) { return nodes[static_cast<size_t>(node)]; }
+  int add(Node node) {
+    nodes.push_back(std::move(node));
+    return static_cast<int>(nodes.size()) - 1;
+  }
+  bool is_output(int node) const;
+  std::vector<int> users(int node) const;
+  int64_t compute_nodes() const;
+  std::string name() const;  // "linear_relu_sum".
+  // Content hash of operators, attributes, ranks, dtypes and broadcast patterns; sizes are not part of it.
+  std::string hash() const;
+};
+
+}  // namespace tritonrl::graphs

@@ -1,68 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/python_source.h"
 
-#include <tree_sitter/api.h>
-
 #include <algorithm>
 #include <cctype>
-#include <functional>
 #include <map>
-#include <memory>
-#include <string_view>
 
-#include "base/check.h"
 #include "base/text.h"
-
-extern "C" const TSLanguage* tree_sitter_python();
+#include "data/syntax_tree.h"
 
 namespace tritonrl {
 
 namespace {
-
-// A parsed source. Nodes point into the tree, so it must outlive them.
-class SyntaxTree {
- public:
-  explicit SyntaxTree(const std::string& source) : source_(source) {
-    std::unique_ptr<TSParser, decltype(&ts_parser_delete)> parser(ts_parser_new(), ts_parser_delete);
-    CHECK(ts_parser_set_language(parser.get(), tree_sitter_python())) << "grammar does not fit the tree-sitter library";
-    tree_.reset(ts_parser_parse_string(parser.get(), nullptr, source_.data(), static_cast<uint32_t>(source_.size())));
-    CHECK(tree_ != nullptr) << "tree-sitter gave no tree";
-  }
-  TSNode root() const { return ts_tree_root_node(tree_.get()); }
-  std::string text(TSNode node) const {
-    uint32_t start = ts_node_start_byte(node), end = ts_node_end_byte(node);
-    return source_.substr(start, end - start);
-  }
-  std::string text_of_field(TSNode node, const char* field) const { return text(child(node, field)); }
-  static TSNode child(TSNode node, const char* field) {
-    return ts_node_child_by_field_name(node, field, static_cast<uint32_t>(std::string_view(field).size()));
-  }
-
- private:
-  std::string source_;
-  std::unique_ptr<TSTree, decltype(&ts_tree_delete)> tree_{nullptr, ts_tree_delete};
-};
-
-std::string_view type_of(TSNode node) { return ts_node_type(node); }
-
-void for_each_child(TSNode node, const std::function<void(TSNode)>& fn) {
-  for (uint32_t i = 0; i < ts_node_child_count(node); ++i) fn(ts_node_child(node, i));
-}
-
-// Pre-order.
-void for_each_node(TSNode node, const std::function<void(TSNode)>& fn) {
-  fn(node);
-  for_each_child(node, [&](TSNode c) { for_each_node(c, fn); });
-}
-
-// The definition behind decorators, or the node itself.
-TSNode undecorated(TSNode node) {
-  return type_of(node) == "decorated_definition" ? SyntaxTree::child(node, "definition") : node;
-}
-
-bool is_definition(TSNode node) {
-  return type_of(node) == "class_definition" || type_of(node) == "function_definition";
-}
 
 bool is_docstring(TSNode node) {
   return type_of(node) == "expression_statement" && ts_node_named_child_count(node) == 1 &&

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/commands_data.h"
 #include "app/config.h"
 #include "base/log.h"
 #include "model/gguf_import.h"
@@ -36,6 +37,9 @@ void add_data(CLI::App& app, Run& run) {
       return 0;
     };
   });
+  add_data_import(*data, run);
+  add_data_label(*data, run);
+  add_data_check_split(*data, run);
   auto* show = data->add_subcommand("show", "print one task of a task set, source and solution");
   auto file = std::make_shared<std::string>(), id = std::make_shared<std::string>();
   show->add_option("tasks", *file, "task set (JSON lines)")->required();

@@ -15,8 +15,9 @@ namespace tritonrl {
 
 struct Converted {
   std::optional<Task> task;
-  std::string id;      // Of the row, where it is known.
-  std::string kind;    // Why it is rejected: "bad_row", "too_large", "syntax_error", "no_class", "no_kernel", "arguments".
+  std::string id;  // Of the row, where it is known.
+  std::string
+      kind;  // Why it is rejected: "bad_row", "too_large", "syntax_error", "no_class", "no_kernel", "arguments".
   std::string reason;  // The same for people.
 };
 using Converter = std::function<Converted(const Row& row)>;
@@ -27,8 +28,8 @@ Converted convert_kernelbench(const Row& row);
 // GPUMODE/KernelBook: "entry_point" is the class that becomes Model, "python_code" its file, "triton_code" the solution
 // whose class ENTRY_POINTNew becomes ModelNew; "repo_name", "licenses", "sha", "repo_link" and "uuid" are kept where
 // they are there. get_init_inputs() of these files gives [[positional], {keyword: value}]; it is rewritten to the plain
-// list that a task has, in the order of the class's __init__. A solution that calls extern_kernels gets the flag of that
-// name. Levels are left at 1: they come from the recording.
+// list that a task has, in the order of the class's __init__. A solution that calls extern_kernels gets the flag of
+// that name. Levels are left at 1: they come from the recording.
 Converted convert_kernelbook(const Row& row);
 
 // Anyone's own pairs: "source" (or "reference") and optionally "solution" (or "triton"), "id", "level", "name",

@@ -86,7 +86,7 @@ class Job {
                              {"kinds", counts.kinds},
                              {"bytes", fs::file_size(part_)},
                              {"rejected_bytes", fs::file_size(rejected_part_)}})
-                               .dump());
+                           .dump());
   }
   void finish() {
     tasks_writer_.reset();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ImportJob: rows -> OUT.jsonl and OUT.rejected.jsonl, window by window, so that any file fits in memory.
 //
-// While it runs, what is done lies in OUT.jsonl.part and OUT.rejected.jsonl.part, and OUT.jsonl.state says how many rows
-// and bytes of them count; it is replaced after every window. Started again with the same arguments, a job that was
-// stopped goes on behind the last whole window. Both files get their names at the end, in one rename each.
+// While it runs, what is done lies in OUT.jsonl.part and OUT.rejected.jsonl.part, and OUT.jsonl.state says how many
+// rows and bytes of them count; it is replaced after every window. Started again with the same arguments, a job that
+// was stopped goes on behind the last whole window. Both files get their names at the end, in one rename each.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,8 @@
 
 namespace tritonrl {
 
-// What becomes of converted tasks: each may be changed (levels, hashes), or rejected by setting kind and reason. Blocks.
+// What becomes of converted tasks: each may be changed (levels, hashes), or rejected by setting kind and reason.
+// Blocks.
 using ImportJudge = std::function<void(std::vector<Converted>& converted)>;
 
 struct ImportOptions {

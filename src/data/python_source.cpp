@@ -30,7 +30,8 @@ bool is_size(const SyntaxTree& tree, TSNode assignment) {
 // Writes a source in its normal form, token by token.
 class Normaliser {
  public:
-  explicit Normaliser(const std::string& source) : tree_(source) {
+  explicit Normaliser(const std::string& source, bool keep_constants = true)
+      : tree_(source), keep_constants_(keep_constants) {
     for_each_node(tree_.root(), [&](TSNode node) { collect(node); });
   }
 
@@ -39,7 +40,42 @@ class Normaliser {
     return out_;
   }
 
+  std::vector<std::string> lines() {
+    flat_ = true;
+    std::set<std::string> found;
+    visit_statements(tree_.root(), &found);
+    return {found.begin(), found.end()};
+  }
+
  private:
+  // One line for each statement; of those that hold others, their heads.
+  void visit_statements(TSNode node, std::set<std::string>* found) {
+    for_each_child(node, [&](TSNode child) {
+      std::string_view type = type_of(child);
+      if (type == "import_statement" || type == "import_from_statement" || type == "comment" || is_docstring(child)) {
+        return;
+      }
+      TSNode definition = undecorated(child);
+      if (is_definition(definition)) {
+        std::string name = tree_.text_of_field(definition, "name");
+        if (name == "get_inputs" || name == "get_init_inputs") return;
+        return visit_statements(SyntaxTree::child(definition, "body"), found);
+      }
+      bool module_level = type_of(node) == "module";
+      if (module_level) return;  // Sizes, and what runs at import.
+      std::vector<TSNode> blocks;
+      out_.clear();
+      for_each_child(child, [&](TSNode part) {
+        if (type_of(part) == "block") return blocks.push_back(part);
+        if (type_of(part).find("clause") != std::string_view::npos) return blocks.push_back(part);
+        if (type_of(part) != "comment") visit(part, false);
+      });
+      if (ts_node_child_count(child) == 0) visit(child, false);
+      if (!out_.empty() && out_.find("super\n") == std::string::npos) found->insert(std::string(type) + ":" + out_);
+      for (TSNode block : blocks) visit_statements(block, found);
+    });
+  }
+
   void collect(TSNode node) {
     std::string_view type = type_of(node);
     if (type == "import_statement" || type == "import_from_statement") {
@@ -84,6 +120,7 @@ class Normaliser {
   }
 
   std::string renamed(const std::string& kind, const std::string& name) {
+    if (flat_) return kind;
     auto [it, added] = names_.try_emplace(kind + name, cat(kind, names_.size()));
     return it->second;
   }
@@ -108,6 +145,8 @@ class Normaliser {
       emit("'");
       return;
     }
+    if (!keep_constants_ && (type == "integer" || type == "float")) return emit("n");
+    if (flat_ && (type == "integer" || type == "float")) return emit("n");
     if (type == "attribute") return visit_attribute(node);
     if (type == "keyword_argument") {
       emit(tree_.text_of_field(node, "name") + "=");
@@ -148,6 +187,8 @@ class Normaliser {
   void emit(const std::string& token) { out_ += token + "\n"; }
 
   SyntaxTree tree_;
+  bool keep_constants_;
+  bool flat_ = false;  // All names of a kind look alike, and all numbers.
   std::set<std::string> bound_;
   std::map<std::string, std::string> imported_, names_;
   std::string out_;
@@ -175,9 +216,11 @@ std::set<std::string> top_level_definitions(const std::string& source) {
   return names;
 }
 
-std::string graph_hash_of_source(const std::string& source) {
-  return "source:" + content_hash(Normaliser(source).run());
+std::string graph_hash_of_source(const std::string& source, bool keep_constants) {
+  return (keep_constants ? "source:" : "loose:") + content_hash(Normaliser(source, keep_constants).run());
 }
+
+std::vector<std::string> normal_lines(const std::string& source) { return Normaliser(source).lines(); }
 
 std::set<std::string> operators_of_source(const std::string& source) {
   SyntaxTree tree(source);

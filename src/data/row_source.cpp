@@ -178,7 +178,7 @@ class ParquetRows : public RowSource {
       throw environment_error("reading Parquet needs pyarrow, which is not installed", packages.string(),
                               "run tools/setup.sh, or convert the file to JSON lines");
     }
-    std::vector<std::string> words = {TRITONRL_PYTHON,   "-I", "-B", script.string(), "--packages",
+    std::vector<std::string> words = {TRITONRL_PYTHON,   "-I",         "-B", script.string(), "--packages",
                                       packages.string(), path.string()};
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -260,9 +260,8 @@ class KernelBenchFolder : public RowSource {
         files_.push_back({std::stoi(level_match[1]), std::stoi(match[1]), match[2], file.path()});
       }
     }
-    std::sort(files_.begin(), files_.end(), [](const File& a, const File& b) {
-      return std::pair(a.level, a.number) < std::pair(b.level, b.number);
-    });
+    std::sort(files_.begin(), files_.end(),
+              [](const File& a, const File& b) { return std::pair(a.level, a.number) < std::pair(b.level, b.number); });
     if (files_.empty()) {
       throw usage_error("there is no level1/1_Name.py or the like in this folder", folder.string(),
                         "give the folder KernelBench of its repository, which holds level1 to level4");

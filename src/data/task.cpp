@@ -53,7 +53,8 @@ Recorded recorded_field(const Json& json, const std::string& where) {
   if (ops == nullptr || level == nullptr) throw usage_error("task field 'recorded' lacks compute_ops or level", where);
   recorded.compute_ops = whole_number(*ops, "recorded.compute_ops", where);
   int64_t number = whole_number(*level, "recorded.level", where);
-  if (number < 1 || number > 3) throw usage_error(cat("task field 'recorded.level' is ", number, ", not 1 to 3"), where);
+  if (number < 1 || number > 3)
+    throw usage_error(cat("task field 'recorded.level' is ", number, ", not 1 to 3"), where);
   recorded.level = static_cast<int>(number);
   recorded.graph = text_field(*value, "graph", where, true);
   recorded.loose_graph = text_field(*value, "loose_graph", where, true);
@@ -77,8 +78,8 @@ void check_source(const std::string& source, const std::string& where) {
 
 Json to_json(const Task& task) {
   Json json = {{"id", task.id},         {"level", task.level},       {"name", task.name},
-          {"source", task.source}, {"solution", task.solution}, {"graph_hash", task.graph_hash},
-          {"tiny", task.tiny},     {"origin", task.origin},     {"licence", task.licence}};
+               {"source", task.source}, {"solution", task.solution}, {"graph_hash", task.graph_hash},
+               {"tiny", task.tiny},     {"origin", task.origin},     {"licence", task.licence}};
   // Left out where there is nothing to say, so that files of older versions and of this one look alike.
   if (!task.larger.empty()) json["larger"] = task.larger;
   if (!task.flags.empty()) json["flags"] = task.flags;

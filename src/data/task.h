@@ -32,12 +32,12 @@ struct Task {
   std::string solution;    // A verified Triton solution (a whole Python file with ModelNew), or "" when there is none.
   std::string graph_hash;  // Content hash of the normalised operation graph; splits are disjoint by it. "" = not known.
   std::map<std::string, int64_t>
-      tiny;             // Rebinding of size constants for the tiny run, e.g. {"N": 5}; empty = none known.
+      tiny;  // Rebinding of size constants for the tiny run, e.g. {"N": 5}; empty = none known.
   std::map<std::string, int64_t> larger;  // The same about half as large again; empty = none known.
   Recorded recorded;
   std::vector<std::string> flags;  // Why it should not be trained on, e.g. "constant", "extern_kernels"; sorted.
-  std::string origin;   // Where it comes from, e.g. "synth seed 7", "KernelBench level 2".
-  std::string licence;  // SPDX identifier.
+  std::string origin;              // Where it comes from, e.g. "synth seed 7", "KernelBench level 2".
+  std::string licence;             // SPDX identifier.
 };
 
 Json to_json(const Task& task);

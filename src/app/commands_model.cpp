@@ -40,6 +40,8 @@ void add_data(CLI::App& app, Run& run) {
   add_data_import(*data, run);
   add_data_label(*data, run);
   add_data_check_split(*data, run);
+  add_data_variants(*data, run);
+  add_data_lint(*data, run);
   auto* show = data->add_subcommand("show", "print one task of a task set, source and solution");
   auto file = std::make_shared<std::string>(), id = std::make_shared<std::string>();
   show->add_option("tasks", *file, "task set (JSON lines)")->required();

@@ -23,8 +23,8 @@ std::set<std::string> top_level_definitions(const std::string& source);
 std::string graph_hash_of_source(const std::string& source, bool keep_constants = true);
 
 // The lines of code in classes and functions (those of get_inputs and get_init_inputs, imports, headers of definitions
-// and calls of super().__init__ left out), each in a normal form without names of its own and without numbers.
-// Sorted, each once: what two sources have in common whatever their order.
+// and calls of super().__init__ left out, and those that only move names about), each in a normal form without names of
+// its own and without numbers. Sorted, each once: what two sources have in common whatever their order.
 std::vector<std::string> normal_lines(const std::string& source);
 
 // The operations a module uses, by their last name: functions and methods it calls ("relu", "Linear", "sum") and its

@@ -4,7 +4,7 @@
 namespace tritonrl {
 namespace {
 
-constexpr size_t kMaxProposals = 12;
+constexpr size_t kMaxProposals = 24;
 
 std::vector<std::string> calls(const Plan& plan) {
   std::vector<std::string> out;

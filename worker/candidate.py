@@ -6,15 +6,35 @@ import linecache
 import os
 import sys
 
+MAX_SIZE = 1 << 31
+
 
 def size_constants(source):
-    """{name: value} of the module-level upper-case names that are assigned an integer literal."""
-    return {name: node.value for name, node in _literals(ast.parse(source))}
+    """{name: value} of the module-level names that are assigned an integer literal, or a sum, product, ... of such."""
+    return {name: integer(node) for name, node in _literals(ast.parse(source))}
+
+
+def integer(node):
+    """The value of an integer expression as data/shape_variants.h understands it, else None."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if not isinstance(node, ast.BinOp):
+        return None
+    left, right = integer(node.left), integer(node.right)
+    if left is None or right is None or max(abs(left), abs(right)) > MAX_SIZE:
+        return None
+    if isinstance(node.op, ast.Mult):
+        return left * right
+    if isinstance(node.op, ast.Add):
+        return left + right
+    if isinstance(node.op, ast.Sub):
+        return left - right
+    return left // right if isinstance(node.op, ast.FloorDiv) and right > 0 else None
 
 
 def _literals(tree):
     for statement in tree.body:
-        if isinstance(statement, ast.Assign):
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             targets, value = statement.targets, statement.value
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
             targets, value = [statement.target], statement.value
@@ -24,10 +44,10 @@ def _literals(tree):
             callee = value.func
             if (callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")) == "constexpr":
                 value = value.args[0]
-        if not isinstance(value, ast.Constant) or type(value.value) is not int:
+        if integer(value) is None:
             continue
         for target in targets:
-            if isinstance(target, ast.Name) and target.id.isupper():
+            if isinstance(target, ast.Name):
                 yield target.id, value
 
 
@@ -42,7 +62,7 @@ def rebind(source, constants, only_equal_to=None):
     for name, node in reversed(list(_literals(ast.parse(source)))):
         if name not in constants or node.lineno != node.end_lineno:
             continue
-        if only_equal_to is not None and only_equal_to.get(name) != node.value:
+        if only_equal_to is not None and only_equal_to.get(name) != integer(node):
             continue
         line, number = lines[node.lineno - 1], str(int(constants[name])).encode()
         lines[node.lineno - 1] = line[:node.col_offset] + number + line[node.end_col_offset:]

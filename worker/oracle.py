@@ -7,6 +7,7 @@ import os
 import torch
 from torch.overrides import TorchFunctionMode
 
+import controls
 from candidate import load, rebind
 from failure import Failure, describe, is_out_of_memory
 from wire import content_hash, encode_init
@@ -110,10 +111,14 @@ def run(job, payload, blob, work):
             out = model(*first)
             mutated = [i for i, (a, b) in enumerate(zip(inputs, first)) if not _same(a, b)]
             outputs = structure(out, blob.add)
+            extra = {}
+            if args.get("controls"):
+                extra = controls.run(model, inputs, args["input_seed"], int(args["controls"]),
+                                     lambda value: structure(value, blob.add))
             outputs64 = _in_double(model, inputs, args["input_seed"], blob)
             constants = {name: value for name, value in vars(module).items()
                          if name.isupper() and type(value) is int}
-            return {"parameters": parameters, "outputs": outputs, "outputs64": outputs64,
+            return {**extra, "parameters": parameters, "outputs": outputs, "outputs64": outputs64,
                     "inputs": [_input(value, blob) for value in inputs],
                     "init_inputs": [encode_init(value) for value in init_inputs], "constants": constants,
                     "inputs_mutated": mutated}

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/commands_data.h"
 #include "model/gguf_import.h"
 
 namespace tritonrl {
@@ -12,6 +13,11 @@ void add_data(CLI::App& app, Run& run) {
   data->require_subcommand(1);
   add_data_synth(*data, run);
   add_data_show(*data, run);
+  add_data_import(*data, run);
+  add_data_label(*data, run);
+  add_data_check_split(*data, run);
+  add_data_variants(*data, run);
+  add_data_lint(*data, run);
 }
 
 void add_model(CLI::App& app, Run& run) {

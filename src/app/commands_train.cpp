@@ -55,14 +55,17 @@ void add_eval(CLI::App& app, Run& run) {
   };
   auto arguments = std::make_shared<Arguments>();
   arguments->config.add_to(*command, false);
-  command->add_option("--tasks", arguments->tasks, "task set (JSON lines)")->required();
+  command->add_option("--tasks", arguments->tasks, "task set (JSON lines); default: eval.tasks of the config");
   command->add_option("--adapter", arguments->adapter, "PEFT folder; without it the model as it is");
   command->add_option("--out", arguments->out, "write one record an answer here (JSON lines)");
   command->add_option("--name", arguments->name, "name of the row");
   command->callback([=, &run] {
     run = [=] {
       Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
-      auto tasks = load_tasks(arguments->tasks);
+      std::string file = arguments->tasks.empty() ? config.eval.tasks : arguments->tasks;
+      if (file.empty()) throw usage_error("no task set: give --tasks or eval.tasks");
+      auto tasks = load_tasks(file);
+      if (!config.eval.ids.empty()) tasks = tasks_of_ids(tasks, find_data_file(config.eval.ids));
       Policy policy = Policy::open(config.policy, PromptTemplate::load(find_data_file(config.data.prompt)));
       if (!arguments->adapter.empty()) policy.set_adapter(LoraAdapter::load(arguments->adapter, policy.weights()));
       auto verifier = Verifier::open(config.verify, make_verify_seams(config));

@@ -7,6 +7,7 @@
 #include "app/assemble.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "data/leaks.h"
 #include "report/report.h"
 
 namespace tritonrl {
@@ -57,9 +58,7 @@ class Pipeline {
       return;
     }
     double start = now_s();
-    splits_ = make_splits(synthesise(config_.data.synth, config_.data.synth_level1, config_.data.synth_level2),
-                          config_.data.split);
-    check_disjoint(splits_);
+    take_tasks();
     int64_t before = static_cast<int64_t>(splits_.train.size());
     if (config_.sft.enabled) splits_.train = verified_solutions(splits_.train);
     for (auto& [name, tasks] : sets) save_tasks(file(name), *tasks);
@@ -71,6 +70,30 @@ class Pipeline {
                               "run `tritonrl doctor`; verdicts are in " + (run_ / "verdicts.jsonl").string());
     }
     run_.mark_done("data", {{"train", kept}, {"train_before_verification", before}, {"seconds", now_s() - start}});
+  }
+
+  // Fills splits_: from files where they are named, else from the synthesiser. Refuses what leaks.
+  void take_tasks() {
+    const DataConfig& data = config_.data;
+    bool heldout_from_file = !data.heldout.file.empty() || !config_.eval.tasks.empty();
+    if (data.train.file.empty() || data.rl.file.empty() || !heldout_from_file) {
+      splits_ = make_splits(synthesise(data.synth, data.synth_level1, data.synth_level2), data.split);
+      check_disjoint(splits_);
+    }
+    if (!data.train.file.empty()) splits_.train = select_tasks(data.train, "data.train");
+    if (!data.rl.file.empty()) splits_.rl = select_tasks(data.rl, "data.rl");
+    if (!data.heldout.file.empty()) splits_.heldout = select_tasks(data.heldout, "data.heldout");
+    if (!config_.eval.tasks.empty()) {
+      splits_.heldout = load_tasks(config_.eval.tasks);
+      if (!config_.eval.ids.empty()) splits_.heldout = tasks_of_ids(splits_.heldout, find_data_file(config_.eval.ids));
+    }
+    if (!data.train.file.empty() || heldout_from_file) check_leaks(splits_.train, "data.train");
+    if (!data.rl.file.empty() || heldout_from_file) check_leaks(splits_.rl, "data.rl");
+  }
+
+  // Graphs are compared where both tasks were recorded (`data import`, `data label`), sources always.
+  void check_leaks(const std::vector<Task>& tasks, const std::string& where) {
+    refuse_leaks(tasks, splits_.heldout, config_.data.refuse_leaks, where);
   }
 
   // Those whose solution the verifier accepts.

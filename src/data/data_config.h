@@ -3,11 +3,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "data/graphs/graph_synth.h"
 #include "data/split.h"
 #include "data/synth.h"
+#include "data/task_file.h"
 #include "data/task_sampler.h"
 
 namespace tritonrl {
@@ -20,6 +22,8 @@ struct DataConfig {
   graphs::GraphSynthConfig graphs;
   SplitConfig split;
   SamplerConfig sampler;
+  TaskFileConfig train, rl, heldout;  // In place of the synthesiser's splits, each where its file is named.
+  std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "near"};
   template <class V>
   void for_each_field(V& v) {
     v("prompt", prompt, "prompt text with a {{source}} place holder");
@@ -28,11 +32,20 @@ struct DataConfig {
     v("synth", synth, "the synthesiser");
     v("graphs", graphs, "random operator graphs: data synth --count");
     v("split", split, "train / rl / heldout");
+    v("train", train, "supervised tasks from a file; they need solutions");
+    v("rl", rl, "tasks to sample rollouts for, from a file");
+    v("heldout", heldout, "evaluation tasks from a file (see eval.tasks too)");
+    v("refuse_leaks", refuse_leaks, "classes of leaks that stop a run, where tasks come from files (data/leaks.h)");
     v("sampler", sampler, "which tasks a step of reinforcement learning works on");
   }
   void validate() const {
     if (synth_level1 < 0 || synth_level2 < 0) throw usage_error("synth_level1 and synth_level2 must be at least 0");
+    for (const std::string& kind : refuse_leaks) {
+      if (kind == "graph" || kind == "source" || kind == "constants" || kind == "near") continue;
+      throw usage_error(cat("refuse_leaks does not know '", kind, "'"), "", "known: graph, source, constants, near");
+    }
   }
+  bool from_files() const { return !train.file.empty() || !rl.file.empty() || !heldout.file.empty(); }
 };
 
 }  // namespace tritonrl

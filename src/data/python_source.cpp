@@ -1,68 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/python_source.h"
 
-#include <tree_sitter/api.h>
-
 #include <algorithm>
 #include <cctype>
-#include <functional>
 #include <map>
-#include <memory>
-#include <string_view>
 
-#include "base/check.h"
 #include "base/text.h"
-
-extern "C" const TSLanguage* tree_sitter_python();
+#include "data/syntax_tree.h"
 
 namespace tritonrl {
 
 namespace {
-
-// A parsed source. Nodes point into the tree, so it must outlive them.
-class SyntaxTree {
- public:
-  explicit SyntaxTree(const std::string& source) : source_(source) {
-    std::unique_ptr<TSParser, decltype(&ts_parser_delete)> parser(ts_parser_new(), ts_parser_delete);
-    CHECK(ts_parser_set_language(parser.get(), tree_sitter_python())) << "grammar does not fit the tree-sitter library";
-    tree_.reset(ts_parser_parse_string(parser.get(), nullptr, source_.data(), static_cast<uint32_t>(source_.size())));
-    CHECK(tree_ != nullptr) << "tree-sitter gave no tree";
-  }
-  TSNode root() const { return ts_tree_root_node(tree_.get()); }
-  std::string text(TSNode node) const {
-    uint32_t start = ts_node_start_byte(node), end = ts_node_end_byte(node);
-    return source_.substr(start, end - start);
-  }
-  std::string text_of_field(TSNode node, const char* field) const { return text(child(node, field)); }
-  static TSNode child(TSNode node, const char* field) {
-    return ts_node_child_by_field_name(node, field, static_cast<uint32_t>(std::string_view(field).size()));
-  }
-
- private:
-  std::string source_;
-  std::unique_ptr<TSTree, decltype(&ts_tree_delete)> tree_{nullptr, ts_tree_delete};
-};
-
-std::string_view type_of(TSNode node) { return ts_node_type(node); }
-
-void for_each_child(TSNode node, const std::function<void(TSNode)>& fn) {
-  for (uint32_t i = 0; i < ts_node_child_count(node); ++i) fn(ts_node_child(node, i));
-}
-
-// Pre-order.
-void for_each_node(TSNode node, const std::function<void(TSNode)>& fn) {
-  fn(node);
-  for_each_child(node, [&](TSNode c) { for_each_node(c, fn); });
-}
-
-// The definition behind decorators, or the node itself.
-TSNode undecorated(TSNode node) {
-  return type_of(node) == "decorated_definition" ? SyntaxTree::child(node, "definition") : node;
-}
-
-bool is_definition(TSNode node) {
-  return type_of(node) == "class_definition" || type_of(node) == "function_definition";
-}
 
 bool is_docstring(TSNode node) {
   return type_of(node) == "expression_statement" && ts_node_named_child_count(node) == 1 &&
@@ -82,7 +30,8 @@ bool is_size(const SyntaxTree& tree, TSNode assignment) {
 // Writes a source in its normal form, token by token.
 class Normaliser {
  public:
-  explicit Normaliser(const std::string& source) : tree_(source) {
+  explicit Normaliser(const std::string& source, bool keep_constants = true)
+      : tree_(source), keep_constants_(keep_constants) {
     for_each_node(tree_.root(), [&](TSNode node) { collect(node); });
   }
 
@@ -91,7 +40,52 @@ class Normaliser {
     return out_;
   }
 
+  std::vector<std::string> lines() {
+    flat_ = true;
+    std::set<std::string> found;
+    visit_statements(tree_.root(), &found);
+    return {found.begin(), found.end()};
+  }
+
  private:
+  // One line for each statement; of those that hold others, their heads.
+  void visit_statements(TSNode node, std::set<std::string>* found) {
+    for_each_child(node, [&](TSNode child) {
+      std::string_view type = type_of(child);
+      if (type == "import_statement" || type == "import_from_statement" || type == "comment" || is_docstring(child)) {
+        return;
+      }
+      TSNode definition = undecorated(child);
+      if (is_definition(definition)) {
+        std::string name = tree_.text_of_field(definition, "name");
+        if (name == "get_inputs" || name == "get_init_inputs") return;
+        return visit_statements(SyntaxTree::child(definition, "body"), found);
+      }
+      bool module_level = type_of(node) == "module";
+      if (module_level) return;  // Sizes, and what runs at import.
+      std::vector<TSNode> blocks;
+      out_.clear();
+      for_each_child(child, [&](TSNode part) {
+        if (type_of(part) == "block") return blocks.push_back(part);
+        if (type_of(part).find("clause") != std::string_view::npos) return blocks.push_back(part);
+        if (type_of(part) != "comment") visit(part, false);
+      });
+      if (ts_node_child_count(child) == 0) visit(child, false);
+      if (says_something(out_) && out_.find("super\n") == std::string::npos)
+        found->insert(std::string(type) + ":" + out_);
+      for (TSNode block : blocks) visit_statements(block, found);
+    });
+  }
+
+  // More than names being moved about: `x = self.conv(x)` and `return x` are in every module.
+  static bool says_something(const std::string& line) {
+    static const std::set<std::string> empty = {"v", "self", ".member", "return", "=", "(", ")", ",", "[", "]", ""};
+    for (const std::string& token : split(line, '\n')) {
+      if (!empty.count(token)) return true;
+    }
+    return false;
+  }
+
   void collect(TSNode node) {
     std::string_view type = type_of(node);
     if (type == "import_statement" || type == "import_from_statement") {
@@ -136,6 +130,7 @@ class Normaliser {
   }
 
   std::string renamed(const std::string& kind, const std::string& name) {
+    if (flat_) return kind;
     auto [it, added] = names_.try_emplace(kind + name, cat(kind, names_.size()));
     return it->second;
   }
@@ -160,6 +155,8 @@ class Normaliser {
       emit("'");
       return;
     }
+    if (!keep_constants_ && (type == "integer" || type == "float")) return emit("n");
+    if (flat_ && (type == "integer" || type == "float")) return emit("n");
     if (type == "attribute") return visit_attribute(node);
     if (type == "keyword_argument") {
       emit(tree_.text_of_field(node, "name") + "=");
@@ -200,6 +197,8 @@ class Normaliser {
   void emit(const std::string& token) { out_ += token + "\n"; }
 
   SyntaxTree tree_;
+  bool keep_constants_;
+  bool flat_ = false;  // All names of a kind look alike, and all numbers.
   std::set<std::string> bound_;
   std::map<std::string, std::string> imported_, names_;
   std::string out_;
@@ -227,9 +226,11 @@ std::set<std::string> top_level_definitions(const std::string& source) {
   return names;
 }
 
-std::string graph_hash_of_source(const std::string& source) {
-  return "source:" + content_hash(Normaliser(source).run());
+std::string graph_hash_of_source(const std::string& source, bool keep_constants) {
+  return (keep_constants ? "source:" : "loose:") + content_hash(Normaliser(source, keep_constants).run());
 }
+
+std::vector<std::string> normal_lines(const std::string& source) { return Normaliser(source).lines(); }
 
 std::set<std::string> operators_of_source(const std::string& source) {
   SyntaxTree tree(source);

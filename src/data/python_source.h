@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace tritonrl {
 
@@ -18,7 +19,13 @@ std::set<std::string> top_level_definitions(const std::string& source);
 // Not part of it: white space, comments, docstrings, type annotations, names of variables, arguments, functions and of
 // members of self, import aliases, quote style, and the values of integer constants at module level (sizes).
 // Weaker than OpGraph::hash: two ways to write the same computation hash apart.
-std::string graph_hash_of_source(const std::string& source);
+// With `keep_constants` false, no number counts, so that a source under other constants hashes alike.
+std::string graph_hash_of_source(const std::string& source, bool keep_constants = true);
+
+// The lines of code in classes and functions (those of get_inputs and get_init_inputs, imports, headers of definitions
+// and calls of super().__init__ left out, and those that only move names about), each in a normal form without names of
+// its own and without numbers. Sorted, each once: what two sources have in common whatever their order.
+std::vector<std::string> normal_lines(const std::string& source);
 
 // The operations a module uses, by their last name: functions and methods it calls ("relu", "Linear", "sum") and its
 // binary and unary operators ("+", "unary -"), found in the body of class Model. Calls of super() and of __init__ are

@@ -31,6 +31,36 @@ int64_t whole_number(const Json& value, const std::string& name, const std::stri
   return value.get<int64_t>();
 }
 
+std::map<std::string, int64_t> sizes_field(const Json& json, const std::string& key, const std::string& where) {
+  std::map<std::string, int64_t> sizes;
+  const Json* value = find(json, key.c_str());
+  if (value == nullptr) return sizes;
+  if (!value->is_object()) throw usage_error(cat("task field '", key, "' must map constants to whole numbers"), where);
+  for (const auto& [name, number] : value->items()) {
+    sizes[name] = whole_number(number, cat(key, ".", name), where);
+    if (sizes[name] < 1) throw usage_error(cat("task field '", key, ".", name, "' must be at least 1"), where);
+  }
+  return sizes;
+}
+
+Recorded recorded_field(const Json& json, const std::string& where) {
+  Recorded recorded;
+  const Json* value = find(json, "recorded");
+  if (value == nullptr) return recorded;
+  if (!value->is_object()) throw usage_error("task field 'recorded' must be an object", where);
+  const Json* ops = find(*value, "compute_ops");
+  const Json* level = find(*value, "level");
+  if (ops == nullptr || level == nullptr) throw usage_error("task field 'recorded' lacks compute_ops or level", where);
+  recorded.compute_ops = whole_number(*ops, "recorded.compute_ops", where);
+  int64_t number = whole_number(*level, "recorded.level", where);
+  if (number < 1 || number > 3)
+    throw usage_error(cat("task field 'recorded.level' is ", number, ", not 1 to 3"), where);
+  recorded.level = static_cast<int>(number);
+  recorded.graph = text_field(*value, "graph", where, true);
+  recorded.loose_graph = text_field(*value, "loose_graph", where, true);
+  return recorded;
+}
+
 void check_source(const std::string& source, const std::string& where) {
   if (int64_t line = first_syntax_error(source); line > 0) {
     throw usage_error(cat("task source is not valid Python (line ", line, " of the source)"), where);
@@ -51,6 +81,15 @@ Json to_json(const Task& task) {
                {"source", task.source}, {"solution", task.solution}, {"graph_hash", task.graph_hash},
                {"tiny", task.tiny},     {"origin", task.origin},     {"licence", task.licence}};
   if (task.difficulty > 0) json["difficulty"] = task.difficulty;
+  // Left out where there is nothing to say, so that files of older versions and of this one look alike.
+  if (!task.larger.empty()) json["larger"] = task.larger;
+  if (!task.flags.empty()) json["flags"] = task.flags;
+  if (task.recorded.level > 0) {
+    json["recorded"] = {{"compute_ops", task.recorded.compute_ops},
+                        {"level", task.recorded.level},
+                        {"graph", task.recorded.graph},
+                        {"loose_graph", task.recorded.loose_graph}};
+  }
   return json;
 }
 
@@ -70,11 +109,14 @@ Task task_from_json(const Json& json, const std::string& where) {
   task.graph_hash = text_field(json, "graph_hash", where, false);
   task.origin = text_field(json, "origin", where, false);
   task.licence = text_field(json, "licence", where, false);
-  if (const Json* tiny = find(json, "tiny")) {
-    if (!tiny->is_object()) throw usage_error("task field 'tiny' must map constants to whole numbers", where);
-    for (const auto& [name, value] : tiny->items()) {
-      task.tiny[name] = whole_number(value, "tiny." + name, where);
-      if (task.tiny[name] < 1) throw usage_error(cat("task field 'tiny.", name, "' must be at least 1"), where);
+  task.tiny = sizes_field(json, "tiny", where);
+  task.larger = sizes_field(json, "larger", where);
+  task.recorded = recorded_field(json, where);
+  if (const Json* flags = find(json, "flags")) {
+    if (!flags->is_array()) throw usage_error("task field 'flags' must be a list", where);
+    for (const Json& flag : *flags) {
+      if (!flag.is_string()) throw usage_error("task field 'flags' must be a list of texts", where);
+      task.flags.push_back(flag.get<std::string>());
     }
   }
   if (const Json* difficulty = find(json, "difficulty")) {

@@ -16,6 +16,14 @@
 
 namespace tritonrl {
 
+// What the recording of a task's reference says (verify/plan_graph.h). Nothing is set when it was never recorded.
+struct Recorded {
+  int64_t compute_ops = 0;  // Library calls of forward() that compute: no allocation, view, copy, cast or layout.
+  int level = 0;            // By the rule of docs/data.md; 0 = not recorded.
+  std::string graph;        // Content hash of the operator graph, sizes left out.
+  std::string loose_graph;  // The same with constants left out as well.
+};
+
 struct Task {
   std::string id;          // Unique within a task set, e.g. "synth/1/000042".
   int level = 1;           // 1 = one operation, 2 = a fusion of several.
@@ -24,10 +32,13 @@ struct Task {
   std::string solution;    // A verified Triton solution (a whole Python file with ModelNew), or "" when there is none.
   std::string graph_hash;  // Content hash of the normalised operation graph; splits are disjoint by it. "" = not known.
   std::map<std::string, int64_t>
-      tiny;             // Rebinding of size constants for the tiny run, e.g. {"N": 5}; empty = none known.
-  std::string origin;   // Where it comes from, e.g. "synth seed 7", "KernelBench level 2".
-  std::string licence;  // SPDX identifier.
-  int64_t difficulty = 0;  // Exact number of compute nodes of its graph; 0 = not known.
+      tiny;  // Rebinding of size constants for the tiny run, e.g. {"N": 5}; empty = none known.
+  std::map<std::string, int64_t> larger;  // The same about half as large again; empty = none known.
+  Recorded recorded;
+  std::vector<std::string> flags;  // Why it should not be trained on, e.g. "constant", "extern_kernels"; sorted.
+  std::string origin;              // Where it comes from, e.g. "synth seed 7", "KernelBench level 2".
+  std::string licence;             // SPDX identifier.
+  int64_t difficulty = 0;          // Exact number of compute nodes of its graph; 0 = not known.
 };
 
 Json to_json(const Task& task);

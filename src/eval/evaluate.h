@@ -18,14 +18,19 @@ struct EvalConfig {
   int64_t samples = 2;  // Answers per task.
   int64_t seed = 5;
   SamplingConfig sampling;
+  std::string tasks;  // Task set to evaluate on; "" = the held-out split.
+  std::string ids;    // File with the ids to take of it; "" = all.
 
   template <class V>
   void for_each_field(V& v) {
     v("samples", samples, "answers per held-out task");
     v("seed", seed, "of the sampling");
     v("sampling", sampling, "");
+    v("tasks", tasks, "task set (JSON lines) in place of the held-out split");
+    v("ids", ids, "file with ids, one a line: evaluate on these of eval.tasks only");
   }
   void validate() const {
+    if (!ids.empty() && tasks.empty()) throw usage_error("ids needs tasks");
     if (samples < 1) throw usage_error("samples must be at least 1");
   }
 };

@@ -25,7 +25,7 @@ void read_header(OracleAnswer* out) {
   strict::object(
       header, "answer",
       {"nonce", "ok", "parameters", "inputs", "outputs", "outputs64", "init_inputs", "constants", "inputs_mutated"},
-      {"seconds"});
+      {"seconds", "again", "controls"});
   for (const Json& item : strict::array(header["parameters"], "parameters", 10000)) {
     strict::object(item, "parameter", {"name", "init_hash", "tensor"});
     out->parameters.push_back({strict::text(item["name"], "name", 1024), strict::text(item["init_hash"], "hash", 128),
@@ -48,6 +48,13 @@ void read_header(OracleAnswer* out) {
   out->outputs = tensors_from(header["outputs"], area);
   out->truth = tensors_from(header["outputs64"], area);
   out->init_inputs = header["init_inputs"];
+  if (header.contains("again")) out->again = tensors_from(header["again"], area);
+  if (header.contains("controls")) {
+    for (const Json& item : strict::array(header["controls"], "controls", 64)) {
+      strict::object(item, "control", {"op", "outputs"});
+      out->controls.emplace_back(strict::text(item["op"], "op", 256), tensors_from(item["outputs"], area));
+    }
+  }
   if (!same_structure(out->outputs, out->truth)) throw Tainted{"its answers in two precisions differ in structure"};
 }
 

@@ -37,6 +37,9 @@ struct OracleAnswer {
   std::vector<OracleInput> inputs;
   std::set<size_t> mutated;         // Inputs that the reference changes.
   Nest<TensorView> outputs, truth;  // In the task's own dtypes; in float64.
+  // Where controls were asked for: a second run, and runs with one operation left out.
+  Nest<TensorView> again;
+  std::vector<std::pair<std::string, Nest<TensorView>>> controls;
   Json init_inputs;
   std::string failure;  // Why the task is of no use; "" when it is.
   bool lost = false;    // Our fault, not the task's; asking again may help.

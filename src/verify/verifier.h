@@ -32,6 +32,9 @@ struct VerifySeams {
 
 class Verifier {
  public:
+  // Weights of recordings that are only looked at: no secret, nothing is judged by them.
+  static constexpr int64_t kRecordingSeed = 1;
+
   // Throws Error (environment) when the sandbox is incomplete and the config does not allow that, or when the Python
   // side does not start; Error (usage) for a bad config.
   static std::unique_ptr<Verifier> open(VerifyConfig config, VerifySeams seams = {});
@@ -51,6 +54,13 @@ class Verifier {
   // Why `task` cannot be used ("" = it can): its reference fails, or a wrong answer would pass. Thread rule: any
   // thread.
   std::string lint(const Task& task) const { return funnel_->lint(task); }
+
+  // The recording of a task's reference, a case for each spec; cached. Blocks. Thread rule: any thread.
+  std::shared_ptr<const Reference> record(const Task& task,
+                                          const std::vector<CaseSpec>& cases = {{"full", {}, false, 1}}) {
+    return references_->ask(task, cases, kRecordingSeed);
+  }
+  WorkerPool& pool() { return *pool_; }
 
   const VerifyConfig& config() const { return config_; }
   const std::vector<std::string>& sandbox_missing() const { return sandbox_missing_; }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/plan_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr int64_t kSmallestSize = 8;
+
+// "aten.relu_.default" -> "relu_".
+std::string call_name(const std::string& op) {
+  auto parts = split(op, '.');
+  return parts.size() > 1 ? parts[1] : op;
+}
+
+bool is_view(const std::string& name) {
+  static const std::set<std::string> names = {"view",   "_unsafe_view", "reshape", "_reshape_alias", "expand",
+                                              "repeat", "as_strided",   "flatten", "unflatten"};
+  return names.count(name) > 0;
+}
+
+bool is_commutative(const std::string& name) {
+  return name == "add" || name == "mul" || name == "maximum" || name == "minimum" || name == "eq" || name == "ne" ||
+         name == "logical_and" || name == "logical_or";
+}
+
+class Hasher {
+ public:
+  Hasher(const Plan& plan, bool loose) : plan_(plan), loose_(loose) {}
+
+  std::string run() {
+    for (size_t i = 0; i < plan_.parameters.size(); ++i) give(plan_.parameters[i].value, "weight");
+    for (size_t i = 0; i < plan_.inputs.size(); ++i) {
+      if (plan_.inputs[i].value >= 0) give(plan_.inputs[i].value, cat("input ", i));
+    }
+    for (size_t at = plan_.init_steps + plan_.input_steps; at < plan_.tape.size(); ++at) step(plan_.tape[at]);
+    std::string out;
+    visit_leaves(plan_.outputs, [&](int64_t id) { out += colour(id) + ";"; });
+    return "plan:" + content_hash(out);
+  }
+
+ private:
+  const PlanValue& value(int64_t id) const { return plan_.values.at(static_cast<size_t>(id)); }
+
+  void give(int64_t id, const std::string& role) {
+    colours_[id] = cat(role, " ", to_string(value(id).dtype), " rank ", value(id).shape.size());
+  }
+
+  // Of a value; one that nobody described was made in __init__.
+  std::string colour(int64_t id) {
+    auto it = colours_.find(id);
+    if (it != colours_.end()) return it->second;
+    give(id, "made before");
+    return colours_[id];
+  }
+
+  std::string argument(const PlanArg& arg, const std::set<int64_t>& sizes, bool view) {
+    using Kind = PlanArg::Kind;
+    switch (arg.kind) {
+      case Kind::kTensor:
+        return colour(arg.number);
+      case Kind::kInt:
+        if (loose_) return "n";
+        if (view || (arg.number >= kSmallestSize && sizes.count(arg.number))) return "size";
+        return cat(arg.number);
+      case Kind::kFloat:
+        return loose_ ? "n" : cat("f", arg.real);
+      case Kind::kBool:
+        return arg.number ? "true" : "false";
+      case Kind::kText:
+      case Kind::kLayout:
+      case Kind::kMemoryFormat:
+      case Kind::kTritonDtype:
+        return "'" + arg.text + "'";
+      case Kind::kDtype:
+        return cat("dtype", arg.number);
+      case Kind::kList: {
+        std::vector<std::string> parts;
+        for (const PlanArg& item : arg.list) parts.push_back(argument(item, sizes, view));
+        // How many sizes a view has is its result's rank already.
+        return view ? "[]" : "[" + join(parts, ",") + "]";
+      }
+      default:
+        return "-";
+    }
+  }
+
+  void step(const PlanStep& step) {
+    std::string name = call_name(step.op);
+    bool in_place = name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_';
+    if (in_place) name.pop_back();
+    std::set<int64_t> sizes;
+    for (const auto* ids : {&step.reads, &step.outs}) {
+      for (int64_t id : *ids) sizes.insert(value(id).shape.begin(), value(id).shape.end());
+    }
+    std::vector<std::string> parts;
+    for (const PlanArg& arg : step.args) parts.push_back(argument(arg, sizes, is_view(name)));
+    bool tensors = step.args.size() >= 2 && step.args[0].kind == PlanArg::Kind::kTensor &&
+                   step.args[1].kind == PlanArg::Kind::kTensor;
+    if (is_commutative(name) && tensors) std::sort(parts.begin(), parts.begin() + 2);
+    for (const auto& [key, arg] : step.kwargs) {
+      if (arg.kind != PlanArg::Kind::kDevice) parts.push_back(key + "=" + argument(arg, sizes, is_view(name)));
+    }
+    std::string hash = content_hash(cat(name, "(", join(parts, ","), ")"));
+    if (in_place && !step.reads.empty()) {  // Whoever looks at that memory sees the new values.
+      int64_t storage = value(step.reads[0]).storage;
+      for (size_t id = 0; id < plan_.values.size(); ++id) {
+        if (plan_.values[id].storage == storage && colours_.count(static_cast<int64_t>(id))) {
+          colours_[static_cast<int64_t>(id)] = hash;
+        }
+      }
+    }
+    for (size_t i = 0; i < step.outs.size(); ++i) {
+      colours_[step.outs[i]] =
+          cat(step.outs.size() > 1 ? cat(hash, "[", i, "]") : hash, " rank ", value(step.outs[i]).shape.size());
+    }
+  }
+
+  const Plan& plan_;
+  bool loose_;
+  std::map<int64_t, std::string> colours_;
+};
+
+}  // namespace
+
+GraphHashes graph_hashes(const Plan& plan) { return {Hasher(plan, false).run(), Hasher(plan, true).run()}; }
+
+int64_t count_compute_ops(const Plan& plan) {
+  int64_t count = 0;
+  for (size_t at = plan.init_steps + plan.input_steps; at < plan.tape.size(); ++at) {
+    count += !plan.tape[at].is_launch && !is_plumbing(plan.tape[at].op);
+  }
+  return count;
+}
+
+int level_of(int64_t compute_ops) { return compute_ops <= 1 ? 1 : compute_ops <= kMaxFusion ? 2 : 3; }
+
+Recorded describe(const Plan& plan) {
+  GraphHashes hashes = graph_hashes(plan);
+  Recorded out;
+  out.compute_ops = count_compute_ops(plan);
+  out.level = level_of(out.compute_ops);
+  out.graph = hashes.graph;
+  out.loose_graph = hashes.loose;
+  return out;
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/variants.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr size_t kMaxProposals = 24;
+
+std::vector<std::string> calls(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const PlanStep& step : plan.tape) out.push_back(step.op);
+  return out;
+}
+
+int64_t numel(const PlanValue& value) {
+  int64_t n = 1;
+  for (int64_t size : value.shape) n *= size;
+  return n;
+}
+
+bool valid(const Plan& plan, const Plan& original, bool tiny) {
+  if (calls(plan) != calls(original)) return false;
+  bool empty = false;
+  visit_leaves(plan.outputs, [&](int64_t id) { empty |= numel(plan.values[static_cast<size_t>(id)]) == 0; });
+  if (empty) return false;
+  int64_t elements = 0;
+  for (const PlanValue& value : plan.values) elements += numel(value);
+  return !tiny || elements <= kTinyElements;
+}
+
+class Search {
+ public:
+  Search(Verifier& verifier, const Task& task) : verifier_(verifier), task_(task) {}
+
+  Variants run() {
+    Variants out;
+    out.source = task_.source;
+    auto original = record({});
+    if (!original->failure.empty()) {
+      out.failure = original->failure;
+      out.recordings = recordings_;
+      return out;
+    }
+    original_ = original;  // Owns the plan.
+    plan_ = original->file.find("full");
+    search(size_constants(task_.source), &out);
+    std::string named = name_sizes(task_.source);
+    if ((out.tiny.empty() || out.larger.empty()) && named != task_.source) {
+      Variants again;
+      task_.source = again.source = named;
+      auto renamed = record({});
+      if (renamed->failure.empty() && valid(*renamed->file.find("full"), *plan_, false)) {
+        search(size_constants(named), &again);
+        bool better = !again.tiny.empty() + !again.larger.empty() > !out.tiny.empty() + !out.larger.empty();
+        if (better) out = again;
+      }
+    }
+    out.recordings = recordings_;
+    return out;
+  }
+
+ private:
+  std::shared_ptr<const Reference> record(const Sizes& sizes) {
+    ++recordings_;
+    auto answer = verifier_.record(task_, {{"full", sizes, false, 1}});
+    if (answer->lost) answer = verifier_.record(task_, {{"full", sizes, false, 1}});
+    return answer;
+  }
+
+  Sizes first_valid(const std::vector<Sizes>& proposals, bool tiny) {
+    for (size_t i = 0; i < proposals.size() && i < kMaxProposals; ++i) {
+      auto answer = record(proposals[i]);
+      if (answer->failure.empty() && valid(*answer->file.find("full"), *plan_, tiny)) return proposals[i];
+    }
+    return {};
+  }
+
+  void search(const Sizes& sizes, Variants* out) {
+    out->tiny = first_valid(tiny_proposals(sizes), true);
+    out->larger = first_valid(larger_proposals(sizes), false);
+  }
+
+  Verifier& verifier_;
+  Task task_;
+  std::shared_ptr<const Reference> original_;
+  const Plan* plan_ = nullptr;
+  int64_t recordings_ = 0;
+};
+
+}  // namespace
+
+Variants find_variants(Verifier& verifier, const Task& task) { return Search(verifier, task).run(); }
+
+}  // namespace tritonrl

@@ -129,8 +129,7 @@ int run(int argc, char** argv) {
         began = now_s();
         ended = path.lint(30, &found);
         row.out["lint_s"] = now_s() - began;
-        row.out["findings"] = found.findings;
-        row.out["remarks"] = found.remarks;
+        row.out["flags"] = found.flags;
         row.out["drops"] = {found.drops_tried, found.drops_impossible};
       }
       row.out["outcome"] = to_string(ended.outcome);

@@ -43,8 +43,8 @@ def middle(key):
 for key in ("record_reference_s", "record_candidate_s", "run_s", "time_s", "lint_s", "ratio"):
     print(middle(key))
 for row in rows:
-    if row.get("findings"):
-        print("lint:", row["id"], row["name"], "; ".join(row["findings"]))
+    if row.get("flags"):
+        print("lint:", row["id"], row["name"], "; ".join(": ".join(flag) for flag in row["flags"]))
 if any("drops" in row for row in rows):
     print("drops tried, impossible:", [sum(row["drops"][i] for row in rows if "drops" in row) for i in (0, 1)])
 print("outside of the band:", [(row["id"], round(row["ratio"], 4), round(row["band"], 4)) for row in rows if "ratio" in row and abs(row["ratio"] - 1) > row["band"]][:40])

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "data/python_source.h"
+#include "data/shape_variants.h"
 
 namespace tritonrl {
 
@@ -154,17 +155,6 @@ std::optional<int64_t> whole_value(const std::string& expression, const std::map
   return Arithmetic(text, constants).run();
 }
 
-std::map<std::string, int64_t> size_constants(const std::string& source) {
-  std::map<std::string, int64_t> out;
-  for (const std::string& line : split(source, '\n')) {
-    size_t equals = line.find(" = ");
-    if (equals == std::string::npos || line.empty() || std::isspace(static_cast<unsigned char>(line[0]))) continue;
-    auto value = whole_value(line.substr(equals + 3), out);
-    if (value) out[line.substr(0, equals)] = *value;
-  }
-  return out;
-}
-
 TaskFacts facts_of(const Task& task) {
   TaskFacts facts;
   for (const std::string& name : operators_of_source(task.source)) facts.operators.insert(operator_key(name));
@@ -179,7 +169,7 @@ TaskFacts facts_of(const Task& task) {
   if (begin == std::string::npos) return facts;
   size_t end = task.source.find("\ndef ", begin);
   std::string inputs = task.source.substr(begin, end == std::string::npos ? end : end - begin);
-  auto constants = size_constants(task.source);
+  auto constants = module_integers(task.source);
   int64_t total = 0;
   for (const char* call :
        {"torch.randn(", "torch.rand(", "torch.randint(", "torch.empty(", "torch.ones(", "torch.zeros("}) {

@@ -24,6 +24,5 @@ std::string operator_key(const std::string& name);
 // Value of an integer expression (+ - * // and parentheses) over module-level constants NAME = 12 of a source; nothing
 // when it is something else.
 std::optional<int64_t> whole_value(const std::string& expression, const std::map<std::string, int64_t>& constants);
-std::map<std::string, int64_t> size_constants(const std::string& source);
 
 }  // namespace tritonrl

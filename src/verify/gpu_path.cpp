@@ -221,8 +221,7 @@ StageEnd GpuPath::lint(double deadline_s, TaskFindings* found) {
   answer = lane_->lint(what);
   StageEnd ended = end(answer);
   if (ended.outcome != Outcome::kPass) return ended;
-  found->findings = answer.body.at("findings").get<std::vector<std::string>>();
-  found->remarks = answer.body.at("remarks").get<std::vector<std::string>>();
+  found->flags = answer.body.at("flags").get<std::vector<std::pair<std::string, std::string>>>();
   found->drops_tried = answer.body.at("drops_tried").get<int64_t>();
   found->drops_impossible = answer.body.at("drops_impossible").get<int64_t>();
   return {};

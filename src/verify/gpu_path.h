@@ -34,8 +34,7 @@ struct GpuTools {
 
 // What the judge found out about a task; see verify/gpu/task_lint.h.
 struct TaskFindings {
-  std::vector<std::string> findings;  // Wrong answers that would pass.
-  std::vector<std::string> remarks;
+  std::vector<std::pair<std::string, std::string>> flags;  // Flag, detail.
   int64_t drops_tried = 0, drops_impossible = 0;
 };
 

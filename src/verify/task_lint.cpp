@@ -142,6 +142,15 @@ LintReport lint_task(Verifier& verifier, const Task& task, const std::map<std::s
   if (reference->lost) reference = verifier.record(task, {{"full", sizes, false, 1}});
   if (reference->lost) throw environment_error(reference->failure);
   if (!reference->failure.empty()) report.flags.push_back({"unrecordable", clean_message(reference->failure)});
+  if (verifier.gpus() && report.flags.empty()) {
+    TaskFindings found;
+    StageEnd ended = verifier.lint_on_gpu(task, sizes, &found);
+    for (const auto& [flag, detail] : found.flags) report.flags.push_back({flag, detail});
+    if (ended.outcome != Outcome::kPass) report.flags.push_back({"fails", clean_message(ended.message)});
+    report.controls = found.drops_tried;
+    report.seconds = now_s() - start;
+    return report;
+  }
   auto ask = [&](int64_t input_seed) {
     Job job{"oracle",
             {{"source", task.source},

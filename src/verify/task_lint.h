@@ -38,8 +38,8 @@ struct LintReport {
 // The flags that outputs themselves show. REQUIRES: two answers without a failure, the first with `again`.
 std::vector<LintFlag> flags_of(const OracleAnswer& first, const OracleAnswer& other);
 
-// Runs on the processor, in the sandbox. At full size on a GPU the judge would have to answer the same questions: give
-// flags_of() its tensors. Blocks. Thread rule: any thread. Throws Error (environment) when the worker is lost twice.
+// Where there is a GPU, its judge answers (verify/gpu/task_lint.h), at any size; else the processor, in the sandbox.
+// Blocks. Thread rule: any thread. Throws Error (environment) when the worker is lost twice.
 LintReport lint_task(Verifier& verifier, const Task& task, const std::map<std::string, int64_t>& sizes);
 
 }  // namespace tritonrl

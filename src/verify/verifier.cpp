@@ -115,6 +115,15 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
       new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing), std::move(lanes)));
 }
 
+StageEnd Verifier::lint_on_gpu(const Task& task, const std::map<std::string, int64_t>& sizes,
+                               TaskFindings* found) const {
+  GpuTools tools{lanes_.get(), references_.get(), seams_.timing.get()};
+  GpuPath path(tools, task, {{"full", sizes, false, 2}}, 1, Rng(1), Rng(2));
+  StageEnd ended = path.lint(config_.oracle_deadline_s, found);
+  if (!path.worth_another_try()) return ended;
+  return GpuPath(tools, task, {{"full", sizes, false, 2}}, 1, Rng(1), Rng(2)).lint(config_.oracle_deadline_s, found);
+}
+
 int64_t Verifier::workers() const {
   if (config_.workers > 0) return config_.workers;
   return std::max<int64_t>(1, std::thread::hardware_concurrency());

@@ -47,6 +47,7 @@ Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth)
   auto count = static_cast<double>(std::max<int64_t>(finite_, 1));
   rms_truth_ = std::sqrt(sum_t / count);
   double rms_r = std::sqrt(sum_r / count);
+  noise_ = rms_truth_ > 0 ? rms_r / rms_truth_ : 0;
   in_chunks(numel_, [&](int64_t at, int64_t n) {
     at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble, false, true);
     at::Tensor ratio = d.sub_(t).abs_().div_(t.abs().add_(rms_truth_));
@@ -54,8 +55,7 @@ Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth)
     worst = std::max(worst, ratio.max().item<double>());
   });
   allowed_ = std::min(std::max(kWorstFactor * worst, tolerance.floor), tolerance.cap);
-  allowed_rms_ =
-      std::min(std::max(kRmsFactor * (rms_truth_ > 0 ? rms_r / rms_truth_ : 0), tolerance.rms_floor), tolerance.cap);
+  allowed_rms_ = std::min(std::max(kRmsFactor * noise_, tolerance.rms_floor), tolerance.cap);
   if (finite_ < numel_) reference_ = r.clone();
 }
 

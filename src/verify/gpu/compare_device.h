@@ -27,7 +27,8 @@ class Expectation {
   const std::vector<int64_t>& shape() const { return shape_; }
   at::ScalarType dtype() const { return dtype_; }
   int64_t numel() const { return numel_; }
-  int64_t bytes() const;  // That it keeps on the device.
+  int64_t bytes() const;                   // That it keeps on the device.
+  double noise() const { return noise_; }  // The reference's own error by the truth's size (root mean squares).
 
  private:
   friend class Judgement;
@@ -36,7 +37,7 @@ class Expectation {
   int64_t numel_ = 0;
   at::Tensor truth_;      // Flat.
   at::Tensor reference_;  // Flat; floating types keep it only where some element is not finite.
-  double rms_truth_ = 0, allowed_ = 0, allowed_rms_ = 0, quantum_ = 0;
+  double rms_truth_ = 0, noise_ = 0, allowed_ = 0, allowed_rms_ = 0, quantum_ = 0;
   int64_t finite_ = 0;
 };
 

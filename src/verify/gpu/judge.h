@@ -18,7 +18,7 @@
 //                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
 //   lint       {"task", "case", "weight_seed", "input_seeds": [a, b], "deadline_s"}     (task_lint.h)
-//                                      -> {"findings", "remarks", "drops_tried", "drops_impossible"}
+//                                      -> {"flags": [[flag, detail], ...], "drops_tried", "drops_impossible"}
 //
 // A replayer that is gone without a word (killed for want of memory, say) is replaced and the question asked again;
 // only the second time it is the candidate's doing.
@@ -41,6 +41,11 @@
 #include "verify/kernel_compiler.h"
 
 namespace tritonrl {
+
+struct JudgeFault {  // Ours, or the machine's.
+  std::string message;
+  bool gpu_is_gone = false;
+};
 
 struct JudgeOptions {
   at::Device device = at::kCPU;
@@ -134,6 +139,10 @@ class Judge {
   int64_t cache_bytes_ = 0;
   int faults_ = 0;
 };
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b);
+// A parameter's bytes as a tensor. Throws ReplayFailure when they are not of its size.
+at::Tensor from_bytes(const PlanParameter& parameter, const PlanValue& value, at::Device device);
 
 // Message when two structures of outputs differ, else "".
 std::string structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected,

@@ -17,12 +17,6 @@ namespace {
 
 std::string text(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
 
-void seed_device(at::Device device, uint64_t seed) {
-  auto generator = at::globalContext().defaultGenerator(device);
-  std::lock_guard lock(generator.mutex());
-  generator.set_current_seed(seed);
-}
-
 std::vector<double> seconds_of_steps(Tape& tape) {
   return time_steps(tape.plan().tape.size(), [&](auto mark) {
     tape.set_observer(mark);

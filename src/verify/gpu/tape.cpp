@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/gpu/tape.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/ScalarOps.h>
 
@@ -49,6 +50,12 @@ ReplayFailure from_exception(const std::exception& error, const std::string& op)
 }
 
 }  // namespace
+
+void seed_device(at::Device device, uint64_t seed) {
+  auto generator = at::globalContext().defaultGenerator(device);
+  std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
 
 at::ScalarType to_torch(Dtype dtype) { return kTypes[static_cast<int>(dtype)]; }
 

@@ -120,6 +120,8 @@ class Tape {
   std::function<void(size_t, bool)> observer_;
 };
 
+void seed_device(at::Device device, uint64_t seed);  // The default generator, which tapes draw from.
+
 at::ScalarType to_torch(Dtype dtype);
 Dtype from_torch(at::ScalarType dtype);  // CHECK-fails for dtypes that plans do not have.
 

@@ -10,9 +10,10 @@
 namespace tritonrl {
 namespace {
 
-constexpr double kLooseTolerance = 1e-2;
+constexpr double kAbsoluteTolerance = 1e-2;  // As verify/task_lint.cpp.
+constexpr double kNoise = 1e-2;
 
-Outcome judge(const LintRequest& request, const std::vector<at::Tensor>& outputs) {
+Outcome judge(const DeviceLintRequest& request, const std::vector<at::Tensor>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Expectation& expected = (*request.expected)[i];
     if (outputs[i].sizes() != at::IntArrayRef(expected.shape()) || outputs[i].scalar_type() != expected.dtype()) {
@@ -43,70 +44,82 @@ at::Tensor negated(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool ? tensor.logical_not() : tensor.neg();
 }
 
-bool zeros_pass_loosely(const at::Tensor& tensor) {
-  if (!at::isFloatingType(tensor.scalar_type())) return tensor.eq(0).all().item<bool>();
-  return tensor.abs().mul(1 - kLooseTolerance).le(kLooseTolerance).all().item<bool>();
-}
-
-// The dimensions (sizes above 1) along which every element is the same.
-std::vector<int64_t> uniform_dimensions(const at::Tensor& tensor) {
-  std::vector<int64_t> found;
-  for (int64_t d = 0; d < tensor.dim() && tensor.numel() > 0; ++d) {
-    if (tensor.size(d) > 1 && tensor.eq(tensor.narrow(d, 0, 1)).all().item<bool>()) found.push_back(d);
+// What the outputs themselves show.
+void describe(const DeviceLintRequest& request, const std::vector<at::Tensor>& outputs, DeviceLint* lint) {
+  bool zero = true, constant = true, small = true;
+  std::vector<std::pair<std::string, int64_t>> uniform;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor& t = outputs[i];
+    if (t.numel() == 0) continue;
+    bool floating = at::isFloatingType(t.scalar_type());
+    zero = zero && t.eq(0).all().item<bool>();
+    small = small && floating && t.abs().le(kAbsoluteTolerance).all().item<bool>();
+    constant = constant && t.eq(t.flatten()[0]).all().item<bool>();
+    for (int64_t d = t.dim() - 1; d >= 0 && t.dim() >= 2; --d) {
+      if (t.size(d) < 2 || !t.eq(t.narrow(d, 0, 1)).all().item<bool>()) continue;
+      uniform.emplace_back(request.names[i], d);
+      break;
+    }
+    if (floating && !t.isfinite().all().item<bool>()) lint->add("not_finite", request.names[i]);
+    double noise = (*request.expected)[i].noise();
+    if (noise >= kNoise) lint->add("noise_level", cat("the reference is off by ", fixed(100 * noise, 1), " %"));
   }
-  return found;
+  if (zero) {
+    lint->add("zero", "every output is zero");
+  } else if (constant && std::any_of(outputs.begin(), outputs.end(), [](auto& t) { return t.numel() > 1; })) {
+    lint->add("constant", "every output is one number all over");
+  }
+  for (const auto& [name, axis] : uniform) {
+    if (!constant) lint->add("uniform", cat(name, " is the same all along axis ", axis));
+  }
+  if (small && !zero) lint->add("absolute", "every output is within 0.01 of zero");
 }
 
 }  // namespace
 
-LintReport lint_reference(const LintRequest& request) {
-  LintReport report;
+DeviceLint lint_on_device(const DeviceLintRequest& request) {
+  DeviceLint lint;
   std::vector<at::Tensor> right = request.run(false);
   int64_t largest = 0;
   for (const at::Tensor& tensor : right) largest = std::max(largest, tensor.numel());
   if (largest == 0) {
-    report.findings.push_back("no_output");
-    return report;
+    lint.add("constant", "the task has no output");
+    return lint;
   }
-  auto control = [&](const std::string& name, const std::vector<at::Tensor>& outputs) {
-    if (judge(request, outputs) == Outcome::kPass) report.findings.push_back(name);
+  auto control = [&](const std::string& flag, const std::string& detail, const std::vector<at::Tensor>& outputs) {
+    if (judge(request, outputs) == Outcome::kPass) lint.add(flag, detail + " would pass");
   };
-  control("zeros", each(right, [](const at::Tensor& t) { return at::zeros_like(t); }));
-  control("mean", each(right, mean_of));
-  control("negated", each(right, negated));
+  control("control", "zeros", each(right, [](const at::Tensor& t) { return at::zeros_like(t); }));
+  control("control", "means", each(right, mean_of));
+  control("control", "negated outputs", each(right, negated));
   if (largest > 1) {
-    control("rotated", each(right, [](const at::Tensor& t) { return t.reshape({-1}).roll(1).view(t.sizes()); }));
+    control("control", "rotated outputs",
+            each(right, [](const at::Tensor& t) { return t.reshape({-1}).roll(1).view(t.sizes()); }));
   }
-  if (std::all_of(right.begin(), right.end(), zeros_pass_loosely)) report.remarks.push_back("zeros_within_0.01");
-  for (size_t i = 0; i < right.size(); ++i) {
-    if (at::isFloatingType(right[i].scalar_type()) && !right[i].isfinite().all().item<bool>()) {
-      report.remarks.push_back(request.names[i] + " is not_finite");
-    }
-    for (int64_t d : uniform_dimensions(right[i])) {
-      report.remarks.push_back(cat(request.names[i], " is uniform along dimension ", d));
-    }
-  }
+  describe(request, right, &lint);
   right.clear();
-  if (judge(request, request.run(false)) != Outcome::kPass) report.findings.push_back("nondeterministic");
-  control("other_inputs", request.run(true));
+  if (judge(request, request.run(false)) != Outcome::kPass) {
+    lint.add("nondeterministic", "two runs under one seed differ");
+  }
+  control("input_independent", "the outputs for other inputs", request.run(true));
 
   const Plan& plan = request.tape->plan();
   for (size_t i = plan.init_steps + plan.input_steps; i < plan.tape.size() && !request.enough(); ++i) {
     if (plan.tape[i].is_launch || is_plumbing(plan.tape[i].op)) continue;
     if (!request.tape->can_drop(i)) {
-      ++report.drops_impossible;
+      ++lint.drops_impossible;
       continue;
     }
     request.tape->drop(i);
     try {
-      ++report.drops_tried;
-      control(cat("drop ", plan.tape[i].op), request.run(false));
+      ++lint.drops_tried;
+      control("drop", cat("drop ", plan.tape[i].op), request.run(false));
     } catch (const ReplayFailure&) {
       // The rest cannot do without it: such an answer does not pass.
     }
     request.tape->drop(std::nullopt);
   }
-  return report;
+  return lint;
 }
 
 }  // namespace tritonrl

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// TaskLint: would wrong answers to a task pass?
+// DeviceLint: what makes a task of no use, found where its reference runs. The flags are those of verify/task_lint.h;
+// controls are judged by the rules that candidates are judged by (compare_device.h):
 //
-// Judges made-up answers by the rules that candidates are judged by (compare_device.h). An answer that passes although
-// it should not is a finding; a task with one is not worth training or evaluating on. Controls:
-//
-//   zeros, mean, negated, rotated   instead of the right outputs: all zeros, each output's mean, the sign turned, every
-//                                   element moved by one
-//   other_inputs                    the right outputs for inputs of another seed: the task ignores its inputs, or
-//                                   drowns them in noise
-//   drop OP                         the reference without one compute operation, whose (first) result is its first
-//                                   argument of the same shape and dtype; operations without such an argument are not
-//                                   tried
-//   nondeterministic                the reference, run again, does not pass by its own first answer
-//
-// Also told, as remarks that reject nothing: `zeros_within_0.01` (zeros would pass atol = rtol = 0.01, which is what
-// KernelBench compares with), `uniform along dimension N`, `not_finite`.
+//   control            all zeros, each output's mean, the sign turned or every element moved by one would pass
+//   input_independent  the right outputs for other inputs would pass
+//   seed_invariant     inputs of two seeds are the same
+//   drop               the reference without one compute operation would pass: its (first) result is its first argument
+//                      of the same shape and dtype; operations without such an argument cannot be left out
+//   nondeterministic   the reference, run again, does not pass by its own first answer
+//   zero, constant, uniform, absolute, noise_level, not_finite    of the right outputs themselves
 //
 // Works on any device. Thread rule: one thread.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "verify/gpu/compare_device.h"
@@ -28,12 +23,14 @@
 
 namespace tritonrl {
 
-struct LintReport {
-  std::vector<std::string> findings, remarks;
+struct DeviceLint {
+  std::vector<std::pair<std::string, std::string>> flags;  // Flag, detail.
   int64_t drops_tried = 0, drops_impossible = 0;
+
+  void add(const std::string& flag, const std::string& detail) { flags.emplace_back(flag, detail); }
 };
 
-struct LintRequest {
+struct DeviceLintRequest {
   Tape* tape = nullptr;  // Of the reference, in its own dtypes.
   const std::vector<Expectation>* expected = nullptr;
   std::vector<std::string> names;                                 // Of the outputs.
@@ -42,6 +39,6 @@ struct LintRequest {
 };
 
 // Throws ReplayFailure when the reference itself fails.
-LintReport lint_reference(const LintRequest& request);
+DeviceLint lint_on_device(const DeviceLintRequest& request);
 
 }  // namespace tritonrl

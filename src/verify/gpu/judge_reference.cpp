@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judge's references: weights, inputs, the answers to them, and what the lint makes of a task.
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "verify/gpu/judge.h"
+#include "verify/gpu/task_lint.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr double kNoise = 0.1;           // As worker/oracle.py perturbs parameters that start as constants.
+constexpr int64_t kBeginning = 1 << 20;  // Elements of an input that tell two seeds apart.
+
+// Inputs whose memory some step of forward writes to.
+std::vector<size_t> written_inputs(const Plan& plan) {
+  std::set<int64_t> written;
+  for (size_t i = plan.init_steps + plan.input_steps; i < plan.tape.size(); ++i) {
+    const PlanStep& step = plan.tape[i];
+    for (int64_t out : step.outs) {
+      bool in_place = std::count(step.reads.begin(), step.reads.end(), out) > 0;
+      if (in_place) written.insert(plan.values[static_cast<size_t>(out)].storage);
+    }
+  }
+  std::vector<size_t> found;
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (plan.inputs[i].value < 0) continue;
+    if (written.count(plan.values[static_cast<size_t>(plan.inputs[i].value)].storage)) found.push_back(i);
+  }
+  return found;
+}
+
+}  // namespace
+
+void Judge::perturb(ReferenceCase& at, int64_t weight_seed) {
+  std::set<void*> done;
+  for (Parameter& parameter : at.parameters) {
+    at::Tensor& value = parameter.value;
+    parameter.initial = value;
+    if (!at::isFloatingType(value.scalar_type()) || value.numel() == 0) continue;
+    if (!done.insert(value.data_ptr()).second) continue;
+    at::Tensor first = value.flatten()[0];
+    if (!value.eq(first).all().item<bool>() || !first.isfinite().item<bool>()) continue;
+    parameter.initial = value.clone();
+    Rng stream = Rng(static_cast<uint64_t>(weight_seed)).at(parameter.name);
+    seed_device(options_.device, stream.next_u64());
+    at::Tensor noise = at::randn(value.sizes(), value.options().dtype(at::kFloat)).mul_(kNoise);
+    at::Tensor moved = value.to(at::kFloat).add_(noise);
+    if (parameter.name.size() >= 11 && parameter.name.substr(parameter.name.size() - 11) == "running_var") {
+      moved = moved.abs_().add_(0.01);
+    }
+    value.copy_(moved);
+  }
+}
+
+Judge::ReferenceCase& Judge::reference(const Json& question) {
+  std::string key = question.at("task").get<std::string>(), name = question.at("case").get<std::string>();
+  auto it = tasks_.find(key);
+  if (it == tasks_.end()) throw JudgeFault{"the judge was not given this task"};
+  Task& task = it->second;
+  auto weight_seed = question.at("weight_seed").get<int64_t>();
+  if (task.weight_seed != weight_seed) task.cases.clear();
+  task.weight_seed = weight_seed;
+  ReferenceCase& at = task.cases[name];
+  if (at.plan) return at;
+  const Plan* plan = task.file.find(name);
+  if (!plan) throw JudgeFault{"the reference has no case " + name};
+  at.own = std::make_unique<Tape>(task.file, *plan, TapeOptions{options_.device, false, nullptr});
+  at.exact = std::make_unique<Tape>(task.file, *plan, TapeOptions{options_.device, true, nullptr});
+  seed_device(options_.device, static_cast<uint64_t>(weight_seed));
+  at.own->run_init();
+  for (const PlanParameter& parameter : plan->parameters) {
+    if (!at.own->has(parameter.value) && parameter.has_bytes) {  // A constant of forward's, made from Python numbers.
+      at::Tensor constant = from_bytes(parameter, plan->values[static_cast<size_t>(parameter.value)], options_.device);
+      at.own->bind(parameter.value, constant);
+      at.exact->bind(parameter.value, at::isFloatingType(constant.scalar_type()) ? constant.to(at::kDouble) : constant);
+      continue;
+    }
+    at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value)});
+  }
+  perturb(at, weight_seed);
+  for (size_t i = 0; i < plan->init_steps; ++i) {
+    for (int64_t id : plan->tape[i].outs) {
+      if (!at.own->has(id)) continue;
+      const at::Tensor& value = at.own->value(id);
+      at.exact->bind(id, at::isFloatingType(value.scalar_type()) ? value.to(at::kDouble) : value.clone());
+    }
+  }
+  at.mutated = written_inputs(*plan);
+  at.plan = plan;
+  return at;
+}
+
+void Judge::draw_inputs(ReferenceCase& at, int64_t seed) {
+  if (at.input_seed == seed) return;
+  at.inputs.clear();
+  seed_device(options_.device, static_cast<uint64_t>(seed));
+  at.own->run_inputs();
+  for (const PlanInput& input : at.plan->inputs) {
+    at.inputs.push_back(input.value < 0 ? at::Tensor() : at.own->value(input.value));
+  }
+  at.input_seed = seed;
+}
+
+std::vector<at::Tensor> Judge::run_reference(ReferenceCase& at, int64_t seed, bool exact) {
+  Tape& tape = exact ? *at.exact : *at.own;
+  for (size_t i = 0; i < at.inputs.size(); ++i) {
+    if (!at.inputs[i].defined()) continue;
+    bool written = std::count(at.mutated.begin(), at.mutated.end(), i) > 0;
+    at::Tensor bound = at.inputs[i];
+    if (exact && at::isFloatingType(bound.scalar_type())) {
+      bound = bound.to(at::kDouble);
+    } else if (written) {
+      bound = bound.clone();
+    }
+    tape.bind(at.plan->inputs[i].value, bound);
+  }
+  seed_device(options_.device, static_cast<uint64_t>(seed));
+  tape.run_forward();
+  auto outputs = tape.outputs();
+  for (size_t i = 0; i < at.inputs.size(); ++i) {
+    if (at.inputs[i].defined()) tape.bind(at.plan->inputs[i].value, exact ? at::Tensor() : at.inputs[i]);
+  }
+  return outputs;
+}
+
+Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed) {
+  Oracle made;
+  std::vector<at::Tensor> reference = run_reference(at, seed, false), truth;
+  if (at.exact_fits) {
+    try {
+      truth = run_reference(at, seed, true);
+    } catch (const ReplayFailure& failure) {
+      at.exact->forget_forward();
+      if (failure.outcome == Outcome::kOutOfMemory) throw;
+      at.exact_fits = false;  // An operator without float64.
+    }
+  }
+  if (!at.exact_fits) {  // The next best: its own dtypes, without TF32.
+    at::globalContext().setAllowTF32CuDNN(false);
+    truth = run_reference(at, seed, false);
+    at::globalContext().setAllowTF32CuDNN(true);
+  }
+  at.own->forget_forward();
+  at.exact->forget_forward();
+  for (size_t i = 0; i < reference.size(); ++i) {
+    at::Tensor t = std::exchange(truth[i], at::Tensor());
+    if (at::isFloatingType(reference[i].scalar_type())) t = t.to(at::kDouble);
+    made.outputs.emplace_back(reference[i], t);
+    made.bytes += made.outputs.back().bytes();
+    reference[i] = at::Tensor();
+  }
+  return made;
+}
+
+void Judge::make_room(const Json& question) {
+  std::string key = question.at("task").get<std::string>(), name = question.at("case").get<std::string>();
+  oracles_.clear();
+  oracle_order_.clear();
+  oracle_bytes_ = 0;
+  for (auto& [other, task] : tasks_) {
+    for (auto it = task.cases.begin(); it != task.cases.end();) {
+      it = other == key && it->first == name ? std::next(it) : task.cases.erase(it);
+    }
+  }
+  if (at_work_) {
+    ask({{"do", "trim"}});
+    at_work_->reference.clear();
+  }
+  if (options_.device.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
+const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
+  auto seed = question.at("input_seed").get<int64_t>();
+  std::string key = cat(question.at("task").get<std::string>(), "|", at.plan->name, "|",
+                        question.at("weight_seed").get<int64_t>(), "|", seed);
+  Oracle made;
+  for (int attempt = 0;; ++attempt) {
+    try {
+      draw_inputs(at, seed);
+      if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
+      made = make_oracle(at, seed);
+      break;
+    } catch (const c10::OutOfMemoryError&) {
+      if (attempt == 2) throw;
+    } catch (const ReplayFailure& failure) {
+      if (failure.outcome != Outcome::kOutOfMemory || attempt == 2) {
+        throw JudgeFault{cat("the reference fails: ", failure.message), failure.context_lost};
+      }
+    }
+    at.own->forget_forward();
+    at.exact->forget_forward();
+    at.inputs.clear();
+    at.input_seed = -1;
+    if (attempt == 1) at.exact_fits = false;
+    make_room(question);
+  }
+  while (!oracle_order_.empty() && oracle_bytes_ + made.bytes > oracle_cap_) {
+    oracle_bytes_ -= oracles_.at(oracle_order_.front()).bytes;
+    oracles_.erase(oracle_order_.front());
+    oracle_order_.pop_front();
+  }
+  oracle_bytes_ += made.bytes;
+  oracle_order_.push_back(key);
+  return oracles_[key] = std::move(made);
+}
+
+Json Judge::lint(const Json& question) {
+  ReferenceCase& at = reference(question);
+  auto seeds = question.at("input_seeds").get<std::vector<int64_t>>();
+  CHECK(seeds.size() == 2);
+  Json first = question;
+  first["input_seed"] = seeds[0];
+  const Oracle& expected = oracle(first, at);
+  DeviceLintRequest request;
+  request.tape = at.own.get();
+  request.expected = &expected.outputs;
+  for_each_leaf(at.plan->outputs, [&](int64_t, const std::string& path) { request.names.push_back("output" + path); });
+  std::vector<at::Tensor> beginnings;  // Of the inputs.
+  bool any = false, same = true;
+  request.run = [&](bool other_inputs) {
+    int64_t seed = seeds[other_inputs ? 1 : 0];
+    draw_inputs(at, seed);
+    for (size_t i = 0; i < at.inputs.size(); ++i) {
+      if (!at.inputs[i].defined()) continue;
+      at::Tensor flat = at.inputs[i].flatten(), part = flat.narrow(0, 0, std::min(flat.numel(), kBeginning));
+      if (beginnings.size() <= i) beginnings.resize(i + 1);
+      if (!beginnings[i].defined()) beginnings[i] = part.clone();
+      any = true;
+      if (other_inputs) same = same && same_bits(part, beginnings[i]);
+    }
+    auto outputs = run_reference(at, seed, false);
+    at.own->forget_forward();
+    return outputs;
+  };
+  request.enough = [this] { return now_s() > until_; };
+  DeviceLint lint = lint_on_device(request);
+  if (any && same) {
+    lint.flags.erase(std::remove_if(lint.flags.begin(), lint.flags.end(),
+                                    [](const auto& flag) { return flag.first == "input_independent"; }),
+                     lint.flags.end());
+    lint.add("seed_invariant", "get_inputs() gives the same tensors for two seeds");
+  }
+  return {{"outcome", "pass"},
+          {"flags", lint.flags},
+          {"drops_tried", lint.drops_tried},
+          {"drops_impossible", lint.drops_impossible}};
+}
+
+}  // namespace tritonrl

@@ -5,7 +5,7 @@
 #
 #   dev/gpu_storm.sh BUILD OUT [JOBS] [SECONDS BETWEEN KILLS]
 set -uo pipefail
-build=$(realpath "$1") out=$(realpath "$2") jobs=${3:-1000} between=${4:-2}
+build=$(realpath "$1") out=$(realpath "$2") jobs=${3:-1000} between=${4:-5}
 cd "$(dirname "$0")/.."
 python3 - "$out" "$jobs" <<'PY'
 import json, pathlib, random, sys
@@ -34,7 +34,7 @@ with open(out / "storm_jobs.jsonl", "w") as file:
         file.write(json.dumps({"id": f"{i}|{path.parent.name}/{path.stem}|{expect}", "task": str(root / task),
                                "candidate": {"text": f"```python\n{text}\n# copy {i}\n```\n"}}) + "\n")
 PY
-"$build/tritonrl" verify --batch "$out/storm_jobs.jsonl" --out "$out/storm_verdicts.jsonl" >"$out/storm.log" 2>&1 &
+"$build/tritonrl" verify --set verify.tiny_deadline_s=3 --batch "$out/storm_jobs.jsonl" --out "$out/storm_verdicts.jsonl" >"$out/storm.log" 2>&1 &
 verifier=$!
 kills=0
 while kill -0 $verifier 2>/dev/null; do

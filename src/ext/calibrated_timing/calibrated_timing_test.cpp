@@ -215,7 +215,8 @@ TEST(CalibratedTiming, StopsWhenItIsSure) {
   EXPECT_TRUE(protocol.want_more(make_readings(rng, 49, 1, {.each = 0})));
   EXPECT_FALSE(protocol.want_more(make_readings(rng, 50, 1, {.each = 0.001})));
   EXPECT_TRUE(protocol.want_more(make_readings(rng, 50, 1, {.each = 0.05})));
-  EXPECT_FALSE(protocol.want_more(make_readings(rng, 50, 2, {.each = 0.05}))) << "far from 1, less will do";
+  EXPECT_FALSE(protocol.want_more(make_readings(rng, 50, 2, {.each = 0.02}))) << "far from 1, less will do";
+  EXPECT_TRUE(protocol.want_more(make_readings(rng, 50, 1, {.each = 0.02})));
   EXPECT_FALSE(protocol.want_more(make_readings(rng, 400, 1, {.each = 0.5})));
   EXPECT_TRUE(protocol.want_more(make_readings(rng, 60, 1, {.bad = 1.1})));  // Nothing to go by yet.
   EXPECT_FALSE(protocol.want_more(make_readings(rng, 400, 1, {.bad = 1.1})));

@@ -23,6 +23,7 @@ namespace {
 constexpr double kPatience = 60;     // For questions that take no time at all.
 constexpr int kMaxFaultsInARow = 3;  // Replayers that did not come up, until the GPU is given up.
 constexpr size_t kMaxTasks = 16;
+constexpr int kAttempts = 3;  // A replayer may be lost to somebody else's doing, and its spare too.
 
 struct ReplayerGone {};
 
@@ -136,7 +137,7 @@ Json Judge::answer(const Json& question, std::string payload) {
 // Asks once more after what need not be the candidate's doing.
 Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
   Json asked = question;
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     try {
       return (this->*fn)(asked);
     } catch (const ReplayerGone&) {

@@ -21,7 +21,7 @@
 //                                      -> {"flags": [[flag, detail], ...], "drops_tried", "drops_impossible"}
 //
 // A replayer that is gone without a word (killed for want of memory, say) is replaced and the question asked again;
-// only the second time it is the candidate's doing.
+// only the third time it is the candidate's doing.
 //
 // A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, and
 // {"quarantined": reason} that this GPU is given up.

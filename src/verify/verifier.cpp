@@ -104,7 +104,9 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
                                       fs::canonical(files.library).string()}));
   };
   auto opening = std::async(std::launch::async, [&] { return open_lanes(config.gpus, seams.timing); });
+  double began = now_s();
   auto pool = ZygotePool::open(starter);
+  log_debug(cat("the Python workers came up in ", human_seconds(now_s() - began)));
   for (const auto& name : pool->missing()) {
     if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
   }

@@ -56,7 +56,7 @@ std::vector<Reading> make_readings(Rng& rng, int64_t count, double ratio, const 
 TEST(CalibratedTiming, ReadsAsItIsMeantTo) {
   ReadingSpec spec = CalibratedTiming().spec();
   EXPECT_EQ(spec.warm_ups, 10);
-  EXPECT_GE(spec.batch, 50);
+  EXPECT_EQ(spec.batch, 25);
   EXPECT_TRUE(spec.cold);
   EXPECT_TRUE(spec.clock);
   EXPECT_GE(spec.span_s, 200e-6);

@@ -12,11 +12,14 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "verify/numa_pool.h"
 
 namespace tritonrl {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kTaskset = "/usr/bin/taskset";
 
 // Children learn weight seeds, which come from the same secret as the inputs. A guess at a configured seed can be held
 // against one, but each guess costs this many dependent steps (about 30 ms of a core), and validate() leaves 2^32 of
@@ -97,19 +100,34 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
   fs::path worker = fs::path(TRITONRL_SOURCE_DIR) / "worker";
   fs::path python = config.python.empty() ? fs::path(TRITONRL_PYTHON) : fs::path(config.python);
   bool weaker = config.allow_weaker_sandbox;
-  auto starter = [=](ZygoteKind kind) {
-    fs::path script = fs::canonical(worker) / "zygote.py";
-    return spawn_zygote(jail_command(files, weaker, python, {worker},
-                                     {"-I", "-B", script.string(), "--mode", to_string(kind), "--sandbox-library",
-                                      fs::canonical(files.library).string()}));
+  auto starter = [=](const std::string& cpus) {
+    return [=](ZygoteKind kind) {
+      fs::path script = fs::canonical(worker) / "zygote.py";
+      auto command = jail_command(files, weaker, python, {worker},
+                                  {"-I", "-B", script.string(), "--mode", to_string(kind), "--sandbox-library",
+                                   fs::canonical(files.library).string()});
+      if (!cpus.empty()) command.insert(command.begin(), {kTaskset, "-c", cpus});
+      return spawn_zygote(command);
+    };
   };
   auto opening = std::async(std::launch::async, [&] { return open_lanes(config.gpus, seams.timing); });
   double began = now_s();
-  auto pool = ZygotePool::open(starter);
-  log_debug(cat("the Python workers came up in ", human_seconds(now_s() - began)));
-  for (const auto& name : pool->missing()) {
-    if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
+  std::vector<std::string> nodes = numa_nodes();
+  if (nodes.size() < 2 || !fs::exists(kTaskset)) nodes = {""};  // Nothing to pin.
+  std::vector<std::future<std::unique_ptr<ZygotePool>>> coming;
+  for (const std::string& cpus : nodes) {
+    coming.push_back(std::async(std::launch::async, [&starter, cpus] { return ZygotePool::open(starter(cpus)); }));
   }
+  std::vector<std::unique_ptr<WorkerPool>> pools;
+  for (auto& one : coming) {
+    auto pool = one.get();
+    for (const auto& name : pool->missing()) {
+      if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
+    }
+    pools.push_back(std::move(pool));
+  }
+  auto pool = std::make_unique<NumaPool>(std::move(pools));
+  log_debug(cat("the Python workers came up in ", human_seconds(now_s() - began)));
   insist();
   if (!seams.timing) seams.timing = std::make_shared<PlainMean>();
   auto lanes = opening.get();

@@ -11,7 +11,7 @@
 //   hello      {"memory_share": x}     -> {"name", "memory", "bandwidth"}
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
-//   candidate  {} + its bundle (kernel_compiler.h); replaces the last one
+//   candidate  {} + its bundle (bundle.h); replaces the last one
 //   run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
 //                                      -> {"outcome", "message", "worst"}
 //   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
@@ -34,11 +34,11 @@
 #include <string>
 #include <vector>
 
+#include "verify/bundle.h"
 #include "verify/channel.h"
 #include "verify/gpu/compare_device.h"
 #include "verify/gpu/staging.h"
 #include "verify/gpu/tape.h"
-#include "verify/kernel_compiler.h"
 
 namespace tritonrl {
 

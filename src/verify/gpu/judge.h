@@ -20,6 +20,8 @@
 //   lint       {"task", "case", "weight_seed", "input_seeds": [a, b], "deadline_s"}     (task_lint.h)
 //                                      -> {"flags": [[flag, detail], ...], "drops_tried", "drops_impossible"}
 //
+// Every answer carries {"spent": [[part, seconds], ...]}: where its time went.
+//
 // A replayer that is gone without a word (killed for want of memory, say) is replaced and the question asked again;
 // only the third time it is the candidate's doing.
 //
@@ -37,6 +39,7 @@
 #include "verify/bundle.h"
 #include "verify/channel.h"
 #include "verify/gpu/compare_device.h"
+#include "verify/gpu/spent.h"
 #include "verify/gpu/staging.h"
 #include "verify/gpu/tape.h"
 
@@ -135,6 +138,7 @@ class Judge {
   std::string candidate_bytes_;
   std::optional<PlanFile> candidate_;
   double until_ = 0;  // Deadline of the question at hand.
+  Spent spent_;       // On it.
   double bandwidth_ = 0;
   int64_t cache_bytes_ = 0;
   int faults_ = 0;

@@ -139,10 +139,18 @@ TEST_F(LaneTest, WrongAnswersDoNot) {
   EXPECT_THAT(with("out = {'y': torch.relu(self.norm(self.linear(x))) * scale, 'top': (x * scale).argmax(1)}; "
                    "x.zero_(); return out"),
               HasSubstr("wrong_output: input 0 is changed"));
+  EXPECT_THAT(with("out = {'y': torch.relu(self.norm(self.linear(x))) * scale, 'top': (x * scale).argmax(1)}; "
+                   "self.linear.weight.data.mul_(1.5); return out"),
+              HasSubstr("wrong_output: parameter linear.weight is changed"));
   // A LayerNorm without its weights shows, because weights that start as constants are moved.
   EXPECT_THAT(with("return {'y': torch.relu(nn.functional.layer_norm(self.linear(x), (7,))) * scale, "
                    "'top': (x * scale).argmax(1)}"),
               HasSubstr("wrong_output"));
+}
+
+TEST_F(LaneTest, CandidatesMayChangeWhatIsTheirsAlone) {
+  EXPECT_EQ(verdict(cat(kSameInit, "; self.count = torch.zeros(3)"), cat("self.count.add_(1); ", kSameForward)),
+            "pass: ");
 }
 
 TEST_F(LaneTest, CandidatesThatFailAreTheirOwnFault) {

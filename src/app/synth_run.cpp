@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kChunk = 64;               // Tasks verified together and then written.
+constexpr int64_t kChunk = 256;              // Tasks verified together and then written.
 constexpr int64_t kTasksPerVerifier = 2048;  // A verifier remembers every reference's answers.
 constexpr size_t kMessages = 3;              // Shown for each outcome.
 

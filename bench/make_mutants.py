@@ -149,7 +149,7 @@ def sizes(change):
 
 def values(expression):
     """Floating-point inputs x become `expression`."""
-    text = f"\n\n_drawn = get_inputs\n\n\ndef get_inputs():\n    return [({expression}) if x.is_floating_point() else x for x in _drawn()]\n"
+    text = f"\n\ndef get_inputs(drawn=get_inputs):\n    return [({expression}) if x.is_floating_point() else x for x in drawn()]\n"
     return lambda task, code: (task + text, code)
 
 
@@ -161,18 +161,21 @@ def precision(task, code):
     return task + wrap.format("Model", to), code + wrap.format("ModelNew", to)
 
 
-def weights(expression):
-    """Parameters p become `expression`; also the candidate's."""
-    wrap = ("\n\nclass {0}({0}):\n    def __init__(self, *arguments):\n        super().__init__(*arguments)\n        for p in self.parameters():\n"
-            "            p.data = {1}\n")
-    return lambda task, code: (task + wrap.format("Model", expression), code + wrap.format("ModelNew", expression))
+def unrounded(task, code):
+    """float32 instead of float16, with values that float16 cannot hold."""
+    if "float16" not in task and ".half()" not in task:
+        return task, code
+    return values("0.9876543 * x")(*precision(task, code))
 
 
 SETTINGS = {
-    "larger": sizes(lambda _, value: value * 3 // 2), "uneven": sizes(lambda i, value: value * (5 + 2 * i) // 4 | 1), "smaller": sizes(lambda _, value: max(value * 2 // 3, 3)),
-    "triple": sizes(lambda _, value: 3 * value + 1), "precision": precision, "times2": values("2.0 * x"), "times100": values("100.0 * x"), "thousandth": values("0.001 * x"),
-    "negated": values("-x"), "below": values("-x.abs() - 1.0"), "offset": values("x + 30.0"), "equal": values("torch.ones_like(x) * x.flatten()[:1]"),
+    "larger": sizes(lambda _, value: value * 3 // 2), "uneven": sizes(lambda i, value: value * (5 + 2 * i) // 4 | 1),
+    "smaller": sizes(lambda _, value: max(value * 2 // 3, 3)), "triple": sizes(lambda _, value: 3 * value + 1), "precision": precision, "unrounded": unrounded,
+    "times2": values("2.0 * x"), "times100": values("100.0 * x"), "thousandth": values("0.001 * x"), "negated": values("-x"),
+    "below": values("-x.abs() - 1.0"), "offset": values("x + 30.0"), "equal": values("torch.ones_like(x) * x.flatten()[:1]"),
     "zeros": values("0.0 * x"), "cubed": values("x * x * x * 10.0"), "sparse": values("x * (x > 0.5)"), "whole": values("(2.0 * x).round()"),
+    "minute": values("1e-12 * x"), "steep": values("-100.0 * x"), "halves": values("0.5 * (4.0 * x).round()"),
+    "long_first": sizes(lambda i, value: 9 * value + 2 if i == 0 else value), "long_second": sizes(lambda i, value: 9 * value + 2 if i == 1 else value),
 }
 
 

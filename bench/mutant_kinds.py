@@ -546,7 +546,9 @@ def initial_value(p):
                     yield p.put(filler, wrong)
             if of_triton(node, {"full"}) and len(node.args) > 1:
                 yield p.put(node.args[1], "0.0" if is_minus_infinity(node.args[1], p.source(node.args[1])) else "1.0")
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and (is_number(node.value, float) or is_minus_infinity(node.value, p.source(node.value))):
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            if is_number(node.value, float) or is_minus_infinity(node.value, p.source(node.value)):
                 yield p.put(node.value, "0.0" if not is_number(node.value) else "1.0" if node.value.value == 0 else "0.0")
     for node in ast.walk(p.forward):
         if called(node) == "zeros":
@@ -660,14 +662,12 @@ def block_assumption(p):
 def value_range(p):
     """What protects against rare values left out: maximum before exp, clamp, relu, abs, threshold."""
     for kernel in p.kernels:
-        peaks = {n.targets[0].id for n in kernel.assignments() if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)
-                 and any(of_triton(c, {"max", "maximum"}) for c in ast.walk(n.value)) and (of_triton(n.value, {"max", "maximum"}) or isinstance(n.value, ast.Call))}
         for node in ast.walk(kernel.node):
             if not isinstance(node, ast.expr) or not p.is_value(kernel, node):
                 continue
             if of_triton(node, {"max"}) and isinstance(p.parent[node], ast.BinOp) and isinstance(p.parent[node].op, ast.Sub):
                 yield p.put(p.parent[node], p.atom(p.parent[node].left))
-            elif of_triton(node, {"max"}) and isinstance(p.parent[node], ast.Assign) and p.parent[node].targets[0].id in peaks:
+            elif of_triton(node, {"max"}) and isinstance(p.parent[node], ast.Assign):
                 yield p.put(node, f"({p.source(node)} * 0.0)")
             elif of_triton(node, {"minimum", "maximum"}) and is_number(node.args[1]):
                 yield p.put(node, p.atom(node.args[0]))

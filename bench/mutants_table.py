@@ -7,7 +7,8 @@ settings.jobs.jsonl. How a mutant counts:
   equivalent    named so in mutants_equivalent.txt, with the reason: nothing can reveal it
   killable      every other: caught by ONE, by FIVE or by a setting; or `undecided` in that file: nothing has revealed it, and nobody has shown that nothing can
   missed        killable and held for correct (a false accept). With FIVE, mutants whose base FIVE rejects are left out of FIVE's columns
-A setting reveals a mutant when it rejects the mutant and accepts its base. Exit code 1: a mutant called equivalent was caught, or one that passed everything is not in the file.
+A setting reveals a mutant when it rejects the mutant and accepts its base. Exit code 1: a mutant called equivalent was
+caught, or one that passed everything is not in the file.
 """
 import argparse
 import collections

@@ -115,6 +115,7 @@ def main():
         if five is not None and five[row["base"]]["correct"]:
             counts["five counted"] += 1
             counts["five caught"] += caught_by_five
+            counts["one caught of these"] += caught_by_one
             if caught_by_five:
                 by_case[failed_case(five[name])] += 1
             else:
@@ -139,9 +140,13 @@ def main():
     rejected_one = [base for base in bases if not one[base]["correct"]]
     print(f"Correct kernels rejected with one input: {len(rejected_one)} of {len(bases)} {' '.join(rejected_one)}")
     if five is not None:
-        print(f"False accepts with five cases: {interval(total['five counted'] - total['five caught'], total['five counted'])} of {total['five counted']}")
+        counted = total["five counted"]
+        print(f"False accepts with five cases: {interval(counted - total['five caught'], counted)} of {counted}; "
+              f"with one input of the same: {interval(counted - total['one caught of these'], counted)}")
         rejected = [f"{base} ({failed_case(five[base])})" for base in bases if not five[base]["correct"] and one[base]["correct"]]
         print(f"Correct kernels rejected with five cases: {len(rejected)} of {len(bases) - len(rejected_one)} {' '.join(rejected)}")
+        skipped = collections.Counter(c["name"] for base in bases for c in five[base].get("cases", []) if c["outcome"] == "skipped")
+        print(f"Cases skipped, of {len(bases)} bases: " + (", ".join(f"{name} {number}" for name, number in skipped.most_common()) or "none"))
         print("Caught by: " + ", ".join(f"{name} {number}" for name, number in by_case.most_common()))
     if settings:
         reveal = collections.Counter(setting for name in missed["one"] for setting in revealed[name])

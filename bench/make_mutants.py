@@ -18,6 +18,7 @@ another version of the base's task in which a fault can hide, as it can in a tas
 The same arguments give the same files; the printed hash names the corpus. No text of candidates is run here: `tritonrl verify` alone does that.
 """
 import argparse
+import ast
 import collections
 import hashlib
 import json
@@ -26,6 +27,7 @@ import random
 import re
 
 import mutant_kinds
+import mutant_source
 
 CASES = pathlib.Path(__file__).parent.parent / "tests" / "cases"
 # Right for their task as written, and for nothing else: they have its sizes or dtype in their text. Or too slow, or about something else.
@@ -41,7 +43,7 @@ LONGEST = 3500  # Characters of a solution: the rest compiles and interprets slo
 
 def rebind(task, change):
     """The task with its module-level sizes changed: change(position, value) -> value, for values of 4 and more."""
-    names = [name for name, value in sorted(mutant_kinds.task_sizes(task).items()) if value >= 4]
+    names = [name for name, value in sorted(mutant_source.task_sizes(task).items()) if value >= 4]
     for position, name in enumerate(names):
         task = re.sub(rf"^{name} = (\d+)$", lambda m: f"{name} = {change(position, int(m.group(1)))}", task, flags=re.M)
     return task
@@ -61,8 +63,8 @@ def view_of(task, view):
         head, tail = task.split("def get_inputs", 1)
         changed = head + "def get_inputs" + tail.replace("torch.randn(", "torch.rand(")
     elif view == "+square":
-        shapes = mutant_kinds.input_shapes(task, mutant_kinds.task_sizes(task))
-        sizes = [value for value in mutant_kinds.task_sizes(task).values() if value >= 4]
+        shapes = mutant_source.input_shapes(task, mutant_source.task_sizes(task))
+        sizes = [value for value in mutant_source.task_sizes(task).values() if value >= 4]
         if len(sizes) not in (2, 3) or not all(shape is not None and len(shape) <= 2 for shape in shapes):
             return None
         changed = rebind(task, lambda *_: 40)
@@ -87,12 +89,12 @@ def read_bases(synth):
 
 def spoil(kind, name, task, solution, rng):
     """(note, code) of one fault of this kind, None where there is no place for it."""
-    program = mutant_kinds.Program(solution, task)
+    program = mutant_source.Program(solution, task)
     shapes = {}
     for edits, note in mutant_kinds.KINDS[kind](program):
-        code = mutant_kinds.apply(solution, edits)
+        code = mutant_source.apply(solution, edits)
         try:
-            changed = mutant_kinds.ast.dump(mutant_kinds.ast.parse(code)) != mutant_kinds.ast.dump(program.tree)
+            changed = ast.dump(ast.parse(code)) != ast.dump(program.tree)
         except SyntaxError as error:
             raise AssertionError(f"{kind} of {name} does not parse: {note}") from error
         if changed:

@@ -24,6 +24,11 @@ VerifySeams make_verify_seams(const Config& config) {
   return seams;
 }
 
+Config with_every_extension(Config config) {
+  config.timing.type = "calibrated";
+  return config;
+}
+
 std::unique_ptr<Credit> make_credit(const RlConfig& config) {
   if (config.credit == "best_of_n") return make_best_of_n(config.best_of_n);
   throw usage_error("credit '" + config.credit + "' is not known", "rl.credit", "known: best_of_n");

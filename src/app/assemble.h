@@ -15,6 +15,8 @@ std::unique_ptr<TaskSampler> make_task_sampler(const SamplerConfig& config, std:
 std::shared_ptr<const TimingProtocol> make_timing(const TimingConfig& config);
 // What the verifier is opened with. Throws Error (usage) for a type that is not known.
 VerifySeams make_verify_seams(const Config& config);
+// The same config with the extensions that decide about a verdict and its time.
+Config with_every_extension(Config config);
 std::unique_ptr<Credit> make_credit(const RlConfig& config);
 
 // A file that comes with the program ("prompts/triton.txt"): as given, or else relative to the source tree.

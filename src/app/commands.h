@@ -18,6 +18,7 @@ void add_data_synth(CLI::App& data, Run& run);  // Parts of data.
 void add_data_show(CLI::App& data, Run& run);
 void add_model(CLI::App& app, Run& run);
 void add_train(CLI::App& app, Run& run, const std::string& command_line);
+void add_ablate(CLI::App& app, Run& run);
 void add_verify(CLI::App& app, Run& run);
 void add_eval(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);

@@ -20,12 +20,14 @@ struct RunConfig {
   std::string name = "run";
   std::string folder = "runs";  // The run directory is folder/name.
   int64_t seed = 1;
+  std::string start_from;  // Another run directory.
 
   template <class V>
   void for_each_field(V& v) {
     v("name", name, "name of the run directory");
     v("folder", folder, "where run directories live");
     v("seed", seed, "of adapters, shuffling, dropout and rollouts");
+    v("start_from", start_from, "run directory whose tasks, SFT checkpoint and evaluations of it are taken over");
   }
   void validate() const;
 };
@@ -48,6 +50,7 @@ struct RlConfig {
   BestOfNConfig best_of_n;
   SamplingConfig sampling;
   TrainConfig train;
+  bool audit = false;
 
   template <class V>
   void for_each_field(V& v) {
@@ -58,6 +61,8 @@ struct RlConfig {
     v("best_of_n", best_of_n, "");
     v("sampling", sampling, "");
     v("train", train, "");
+    v("audit", audit,
+      "hold everything that was accepted against the full verifier afterwards, and count what it rejects");
   }
   void validate() const;
 };

@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   add_data(app, run);
   add_model(app, run);
   add_train(app, run, command_line);
+  add_ablate(app, run);
   add_verify(app, run);
   add_eval(app, run);
   add_report(app, run);

@@ -30,6 +30,7 @@ class Pipeline {
 
   fs::path run() {
     log_info("run directory: " + run_.path().string());
+    if (!config_.run.start_from.empty()) take_over(config_.run.start_from);
     prepare_tasks();
     evaluate("base");
     if (config_.sft.enabled) {
@@ -40,12 +41,38 @@ class Pipeline {
       auto sampler = make_task_sampler(config_.data.sampler, splits_.rl);
       for (int64_t step = 1; step <= config_.rl.steps; ++step) reinforce(step, *sampler);
       evaluate("rl");
+      if (config_.rl.audit) audit();
     }
     report();
     return run_.path();
   }
 
  private:
+  // The beginning of another run: whatever of it is complete there and not yet here.
+  void take_over(const fs::path& other) {
+    fs::path state_file = other / "state.json";
+    if (!fs::exists(state_file))
+      throw usage_error("holds no run", other.string(), "run.start_from names a run directory");
+    Json phases = Json::parse(read_file(state_file)).value("phases", Json::object());
+    const std::pair<const char*, std::vector<std::string>> parts[] = {{"data", {"tasks"}},
+                                                                      {"eval/base", {"rollouts/eval_base.jsonl"}},
+                                                                      {"sft", {"checkpoints/sft"}},
+                                                                      {"eval/sft", {"rollouts/eval_sft.jsonl"}}};
+    for (const auto& [phase, files] : parts) {
+      if (!phases.contains(phase))
+        throw usage_error(cat("lacks the phase ", phase), other.string(), "let that run go on first");
+      if (run_.phase_done(phase)) continue;
+      for (const std::string& file : files) {
+        fs::create_directories((run_ / file).parent_path());
+        fs::remove_all(run_ / file);
+        fs::copy(other / file, run_ / file, fs::copy_options::recursive);
+      }
+      Json data = phases[phase];
+      data["taken_from"] = other.string();
+      run_.mark_done(phase, data);
+    }
+  }
+
   // ------------------------------------------------------------------------------------------------------------- tasks
 
   void prepare_tasks() {
@@ -134,7 +161,7 @@ class Pipeline {
     if (!run_.phase_done(phase)) {
       attach_adapter(model);
       Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
-      Verified verified = roll_out_and_verify(policy(), verifier(), splits_.heldout, config_.eval.samples,
+      Verified verified = roll_out_and_verify(policy(), judge_of_results(), splits_.heldout, config_.eval.samples,
                                               config_.eval.sampling, rng, phase);
       for (const auto& group : verified.verdicts) {
         for (const Verdict& verdict : group) record(verdict, phase, reward(verdict, config_.reward));
@@ -151,6 +178,35 @@ class Pipeline {
       log_info(cat("  ", model, ", level ", level, ": ", metrics.correct.k, " of ", metrics.correct.n, " correct, ",
                    metrics.compiled.k, " compiled, ", metrics.valid.k, " valid"));
     }
+  }
+
+  // What training accepted, before the full verifier.
+  void audit() {
+    if (run_.phase_done("audit")) return;
+    std::vector<Candidate> candidates;
+    std::map<std::string, const Task*> tasks;
+    for (const Task& task : splits_.rl) tasks[task.id] = &task;
+    for (int64_t step = 1; step <= config_.rl.steps; ++step) {
+      for_each_json_line(rollouts_file(step), [&](int64_t line, const Json& json) {
+        if (json.value("outcome", "") != to_string(Outcome::kPass)) return;
+        candidates.push_back({cat("audit/", step, "/", line), *tasks.at(json.at("task_id").get<std::string>()),
+                              json.at("text").get<std::string>(), false});
+      });
+    }
+    int64_t rejected = 0, judged = 0;
+    {
+      Progress bar("audit", static_cast<int64_t>(candidates.size()), "candidates");
+      auto verdicts = judge_of_results().verify(candidates, [&](int64_t done) { bar.update(done); });
+      for (const Verdict& verdict : verdicts) {
+        record(verdict, "audit", std::nullopt);
+        if (verdict.is_harness_fault()) continue;
+        ++judged;
+        rejected += !verdict.correct();
+      }
+    }
+    if (interrupted()) throw Interrupted();
+    log_info(cat("audit: the full verifier rejects ", rejected, " of ", judged, " that training accepted"));
+    run_.mark_done("audit", {{"accepted", judged}, {"rejected", rejected}});
   }
 
   // ---------------------------------------------------------------------------------------------------------- training
@@ -206,9 +262,7 @@ class Pipeline {
       results.push_back(result);
     }
     sampler.observe(results);
-    save_rollouts(
-        run_ / cat("rollouts/step_", std::string(6 - std::min<size_t>(6, cat(step).size()), '0'), step, ".jsonl"),
-        verified, rewards);
+    save_rollouts(rollouts_file(step), verified, rewards);
 
     auto examples = make_credit(config_.rl)->assign(verified.groups, rewards, correct);
     TrainSummary summary;
@@ -346,6 +400,11 @@ class Pipeline {
     run_.verdicts().write(line);
   }
 
+  fs::path rollouts_file(int64_t step) const {
+    return run_.path() /
+           cat("rollouts/step_", std::string(6 - std::min<size_t>(6, cat(step).size()), '0'), step, ".jsonl");
+  }
+
   static void save_rollouts(const fs::path& path, const Verified& verified, const Rewards& rewards) {
     std::string lines;
     for (size_t g = 0; g < verified.groups.size(); ++g) {
@@ -379,10 +438,17 @@ class Pipeline {
     }
     return *policy_;
   }
-  Verifier& verifier() {
-    if (!verifier_) verifier_ = Verifier::open(config_.verify, make_verify_seams(config_));
+  // One verifier is open at a time: two judges would share a GPU's memory.
+  Verifier& verifier(bool full = false) {
+    full = full && config_.eval.verifier == "full";
+    if (!verifier_ || full != verifier_is_full_) {
+      verifier_.reset();
+      verifier_ = Verifier::open(config_.verify, make_verify_seams(full ? with_every_extension(config_) : config_));
+      verifier_is_full_ = full;
+    }
     return *verifier_;
   }
+  Verifier& judge_of_results() { return verifier(/*full=*/true); }
 
   Config config_;
   RunDir run_;
@@ -390,6 +456,7 @@ class Pipeline {
   Splits splits_;
   std::optional<Policy> policy_;
   std::unique_ptr<Verifier> verifier_;
+  bool verifier_is_full_ = false;
   std::string attached_;
   std::vector<std::pair<std::string, std::vector<EvalRecord>>> records_;
 };

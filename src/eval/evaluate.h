@@ -20,6 +20,7 @@ struct EvalConfig {
   SamplingConfig sampling;
   std::string tasks;  // Task set to evaluate on; "" = the held-out split.
   std::string ids;    // File with the ids to take of it; "" = all.
+  std::string verifier = "as_trained";
 
   template <class V>
   void for_each_field(V& v) {
@@ -27,6 +28,7 @@ struct EvalConfig {
     v("seed", seed, "of the sampling");
     v("sampling", sampling, "");
     v("tasks", tasks, "task set (JSON lines) in place of the held-out split");
+    v.choice("verifier", verifier, {"as_trained", "full"}, "full = with every extension on, whatever training uses");
     v("ids", ids, "file with ids, one a line: evaluate on these of eval.tasks only");
   }
   void validate() const {

@@ -150,15 +150,55 @@ std::string bars_svg(const Chart& chart) {
   return svg + "</svg>";
 }
 
+std::string intervals_svg(const Chart& chart) {
+  CHECK(chart.series.size() == 3) << chart.title;
+  const auto &value = chart.series[0].y, &low = chart.series[1].y, &high = chart.series[2].y;
+  size_t count = chart.categories.size(), longest = 0;
+  double least = 0, most = 0;
+  for (size_t i = 0; i < count; ++i) {
+    longest = std::max(longest, chart.categories[i].size());
+    if (!std::isfinite(low[i]) || !std::isfinite(high[i])) continue;
+    least = std::min(least, low[i]), most = std::max(most, high[i]);
+  }
+  double left = std::min(330.0, 20 + 6.6 * static_cast<double>(longest)), right = kWidth - 24;
+  double top = 6, bottom = top + kBarStep * static_cast<double>(count);
+  if (most <= least) most = least + 1;
+  Axis axis{least, most, nice_step(most - least, 6)};
+  axis.low = std::floor(axis.low / axis.step) * axis.step;
+  axis.high = std::ceil(axis.high / axis.step) * axis.step;
+  std::string svg = open_svg(chart, bottom + 42);
+  for (double x = axis.low; x <= axis.high + axis.step / 2; x += axis.step) {
+    double place = axis.place(x, left, right);
+    svg += grid_line(place, top, place, bottom) +
+           label(place, bottom + 16, "middle", fixed(x, axis.digits()) + chart.unit);
+  }
+  std::string colour = cat("var(--", chart.series[0].color, ")"), zero = at(axis.place(0, left, right));
+  svg += cat("<path d=\"M", zero, " ", at(top), "L", zero, " ", at(bottom),
+             "\" style=\"stroke-width:1.5;stroke:currentColor\"/>");
+  svg += label((left + right) / 2, bottom + 36, "middle", chart.x_label);
+  for (size_t i = 0; i < count; ++i) {
+    double y = top + kBarStep * (static_cast<double>(i) + 0.5);
+    svg += label(left - 8, y + 4, "end", chart.categories[i]);
+    if (!std::isfinite(value[i]) || !std::isfinite(low[i]) || !std::isfinite(high[i])) continue;
+    svg +=
+        cat("<path d=\"M", at(axis.place(low[i], left, right)), " ", at(y), "L", at(axis.place(high[i], left, right)),
+            " ", at(y), "\" style=\"stroke-width:2;stroke:", colour, "\"/><circle cx=\"",
+            at(axis.place(value[i], left, right)), "\" cy=\"", at(y), "\" r=\"4\" style=\"fill:", colour, "\"/>");
+  }
+  return svg + "</svg>";
+}
+
 }  // namespace
 
 std::string chart_svg(const Chart& chart) {
   for (const auto& series : chart.series) {
-    size_t expected = chart.kind == Chart::Kind::kBars ? chart.categories.size() : series.x.size();
+    size_t expected = chart.kind == Chart::Kind::kLines ? series.x.size() : chart.categories.size();
     CHECK(series.y.size() == expected) << chart.title << ", " << series.name;
   }
   CHECK(!chart.series.empty()) << chart.title;
-  return chart.kind == Chart::Kind::kLines ? lines_svg(chart) : bars_svg(chart);
+  return chart.kind == Chart::Kind::kLines  ? lines_svg(chart)
+         : chart.kind == Chart::Kind::kBars ? bars_svg(chart)
+                                            : intervals_svg(chart);
 }
 
 Json chart_json(const Chart& chart) {

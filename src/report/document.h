@@ -69,9 +69,11 @@ struct Series {
   std::vector<double> y;  // Same length as x, or as the chart's categories. Not finite = a gap.
 };
 
-// kLines: y over x. kBars: horizontal bars, one per category, the series stacked.
+// kLines: y over x. kBars: horizontal bars, one per category, the series stacked. kIntervals: one per category, a dot
+// with its interval around a line at 0; three series (value, low, high), drawn in the first one's colour; never
+// interactive.
 struct Chart {
-  enum class Kind { kLines, kBars };
+  enum class Kind { kLines, kBars, kIntervals };
   Kind kind = Kind::kLines;
   std::string title;
   std::string summary;  // One or two sentences that say what the picture shows, for those who cannot see it.

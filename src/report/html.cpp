@@ -86,13 +86,16 @@ struct Writer {
   }
   void operator()(const Chart& chart) {
     ++charts;
-    // Inside a script element "<" could end it or open a comment; as an escape it is the same JSON.
-    std::string data = chart_json(chart).dump(-1, ' ', true, Json::error_handler_t::replace);
+    std::string data;
+    if (chart.kind != Chart::Kind::kIntervals) {
+      // Inside a script element "<" could end it or open a comment; as an escape it is the same JSON.
+      data = replace_all(chart_json(chart).dump(-1, ' ', true, Json::error_handler_t::replace), "<", "\\u003c");
+      data = cat("\n<script type=\"application/json\" data-chart=\"chart-", charts, "\">", data, "</script>");
+    }
     Table table = chart_table(chart, kChartRows);
     out += cat("<figure>\n<figcaption><strong>", escape_html(chart.title), ".</strong> ", escape_html(chart.summary),
-               "</figcaption>\n<div class=\"chart\" id=\"chart-", charts, "\">", chart_svg(chart),
-               "</div>\n<script type=\"application/json\" data-chart=\"chart-", charts, "\">",
-               replace_all(data, "<", "\\u003c"), "</script>\n<details>\n<summary>Numbers of this chart</summary>\n");
+               "</figcaption>\n<div class=\"chart\" id=\"chart-", charts, "\">", chart_svg(chart), "</div>", data,
+               "\n<details>\n<summary>Numbers of this chart</summary>\n");
     (*this)(table);
     out += "</details>\n</figure>\n";
   }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/ablation_page.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/layout.h"
+
+namespace tritonrl {
+
+using namespace reporting;
+
+namespace {
+
+Cell text_cell(std::string text) { return {{plain(std::move(text))}, ""}; }
+
+std::string shown(const AblationPage::Measure& measure, double value, bool sign) {
+  std::string text = fixed(measure.scale * value, measure.scale > 1 ? 1 : 3);
+  return (sign && value > 0 ? "+" : "") + text;
+}
+
+Table effects_table(const AblationPage::Measure& measure) {
+  Table table;
+  table.caption = "Effect on: " + measure.words;
+  table.columns = {{"", false},      {measure.unit, true}, {"95 % interval", true},
+                   {"blocks", true}, {"tasks", true},      {"measurable", false}};
+  for (const auto& [effect, sentence] : measure.effects) {
+    if (effect.blocks == 0) {
+      table.rows.push_back({text_cell(effect.name), text_cell("-"), text_cell("-"), text_cell("0"), text_cell("0"),
+                            text_cell("no run to compare")});
+      continue;
+    }
+    table.rows.push_back(
+        {text_cell(effect.name), text_cell(shown(measure, effect.difference, true)),
+         text_cell(cat(shown(measure, effect.interval.low, true), " to ", shown(measure, effect.interval.high, true))),
+         text_cell(cat(effect.blocks)), text_cell(cat(effect.tasks)), text_cell(effect.measurable() ? "yes" : "no")});
+  }
+  return table;
+}
+
+Chart effects_chart(const AblationPage::Measure& measure) {
+  Chart chart;
+  chart.kind = Chart::Kind::kIntervals;
+  chart.title = "Effects on: " + measure.words;
+  chart.summary =
+      "Difference that each change makes, with its 95 % interval; an interval that holds 0 is no measurable effect.";
+  chart.x_label = "difference in " + measure.unit;
+  Series value{"difference", "c-blue", {}, {}}, low{"low", "c-blue", {}, {}}, high{"high", "c-blue", {}, {}};
+  for (const auto& [effect, sentence] : measure.effects) {
+    if (effect.blocks == 0) continue;
+    chart.categories.push_back(effect.name);
+    value.y.push_back(measure.scale * effect.difference);
+    low.y.push_back(measure.scale * effect.interval.low);
+    high.y.push_back(measure.scale * effect.interval.high);
+  }
+  chart.series = {value, low, high};
+  return chart;
+}
+
+Table cells_table(const AblationPage& page) {
+  Table table;
+  table.caption = "Cells";
+  for (const std::string& axis : page.axes) table.columns.push_back({axis, false});
+  table.columns.push_back({"seed", true});
+  table.columns.push_back({"status", false});
+  for (const auto& measure : page.measures)
+    table.columns.push_back({cat(measure.words, measure.unit == "points" ? ", %" : cat(", ", measure.unit)), true});
+  for (const auto& cell : page.cells) {
+    std::vector<Cell> row;
+    for (const std::string& value : cell.setting) row.push_back(text_cell(value));
+    row.push_back(text_cell(cat(cell.seed)));
+    row.push_back(text_cell(cell.status));
+    for (const auto& measure : page.measures) {
+      auto it = cell.measures.find(measure.key);
+      row.push_back(text_cell(it == cell.measures.end() ? "-" : shown(measure, it->second, false)));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Document tell(const AblationPage& page) {
+  Document document;
+  document.title = "Ablation: " + page.name;
+  auto done =
+      std::count_if(page.cells.begin(), page.cells.end(), [](const auto& cell) { return cell.status == "done"; });
+  document.blocks.push_back(
+      Paragraph{Paragraph::Role::kLead,
+                {plain(cat(done, " of ", page.cells.size(),
+                           " cells are done. Effects are means over blocks of runs that differ in nothing else; "
+                           "intervals cover both the chance of "
+                           "training and the choice of tasks (bootstrap over blocks and tasks, Student's t)."))}});
+  if (page.measures.empty()) {
+    document.blocks.push_back(Paragraph{Paragraph::Role::kWarning, {plain("No cell has results yet.")}});
+  }
+  for (const auto& measure : page.measures) {
+    document.blocks.push_back(Heading{2, measure.words});
+    BulletList sentences;
+    for (const auto& one : measure.effects) sentences.items.push_back({plain(one.sentence)});
+    document.blocks.push_back(std::move(sentences));
+    Chart chart = effects_chart(measure);
+    if (!chart.categories.empty()) document.blocks.push_back(std::move(chart));
+    document.blocks.push_back(effects_table(measure));
+  }
+  document.blocks.push_back(Heading{2, "Cells"});
+  document.blocks.push_back(cells_table(page));
+  return document;
+}
+
+}  // namespace
+
+std::string ablation_markdown(const AblationPage& page) { return to_markdown(tell(page)); }
+std::string ablation_html(const AblationPage& page) { return to_html(tell(page), ""); }
+
+}  // namespace tritonrl

@@ -156,6 +156,16 @@ int64_t numel(const std::vector<int64_t>& shape, const char* where) {
 
 }  // namespace strict
 
+std::map<std::string, ChildFailure> case_failures(const Json& header) {
+  std::map<std::string, ChildFailure> out;
+  if (!header.contains("failures")) return out;
+  for (const Json& item : strict::array(header["failures"], "failures", 64)) {
+    strict::object(item, "failure of a case", {"case", "failure"});
+    out[strict::text(item["case"], "case", 64)] = read_failure(item["failure"]);
+  }
+  return out;
+}
+
 Parsed<Blob> parse_blob(std::string bytes, const std::string& nonce) {
   try {
     uint32_t length = 0;

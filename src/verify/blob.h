@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -139,6 +140,9 @@ struct Blob {
 
   std::string_view tensors() const { return std::string_view(bytes).substr(tensors_at); }
 };
+
+// How a `record` job's cases failed that were allowed to: "failures" of its header, by case. Throws Tainted.
+std::map<std::string, ChildFailure> case_failures(const Json& header);
 
 constexpr size_t kMaxHeaderBytes = 32 << 20;
 

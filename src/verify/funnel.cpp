@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -32,6 +33,18 @@ bool same_outputs(const Nest<TensorView>& a, const Nest<TensorView>& b) {
     if (!same_outputs(a.children[i], b.children[i])) return false;
   }
   return true;
+}
+
+// Program instances of a forward, each autotuned launch at its first configuration.
+int64_t first_choices(const Plan& plan) {
+  double programs = 0;
+  for (const PlanStep& step : plan.tape) {
+    if (!step.is_launch || step.choices.empty()) continue;
+    double launch = 1;
+    for (int64_t size : step.choices[0].grid) launch *= static_cast<double>(size);
+    programs += launch;
+  }
+  return static_cast<int64_t>(std::min(programs, 1e15));
 }
 
 bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-+/@", c); }
@@ -138,9 +151,9 @@ class CandidateRun {
     weight_seed_ = static_cast<int64_t>(secret.at("weights").at(candidate.task.source).next_u64() >> 1 & 0x7fffffff);
     inputs_ = secret.at("inputs").at(candidate.task.source);
     poison_ = Rng(std::hash<std::string>{}(random_hex(8)));
-    if (f_.gpu_.lanes) {
-      gpu_.emplace(f_.gpu_, candidate.task, f_.cases_.cases(candidate.task), weight_seed_, inputs_, poison_);
-    }
+    specs_ = f_.cases_.cases(candidate.task);
+    CHECK(!specs_.empty() && !specs_[0].additional && !specs_[0].tiny) << "the first case is no ordinary one";
+    if (f_.gpu_.lanes) gpu_.emplace(f_.gpu_, candidate.task, specs_, weight_seed_, inputs_, poison_);
   }
 
   Verdict go() {
@@ -156,16 +169,19 @@ class CandidateRun {
       order_seen.push_back(run_stage(*stage));
       if (skipped(*stage)) continue;
       verdict.stages.push_back(order_seen.back());
+      if (!verdict.correct()) continue;  // It is decided; a StageOrder may want to see more.
       verdict.outcome = order_seen.back().outcome;
       verdict.stopped_at = *stage;
     }
     verdict.path = interpreted_ ? VerifyPath::kInterpreter : VerifyPath::kNone;
     if (gpu_ && gpu_->ran()) verdict.path = VerifyPath::kReplay;
-    if (gpu_ && gpu_->timing()) {
+    if (gpu_ && gpu_->timing() && verdict.correct()) {
       verdict.timing = gpu_->timing();
       verdict.speedup = verdict.timing->speedup;
       verdict.triton_share = gpu_->triton_share();
     }
+    verdict.cases = gpu_ ? gpu_->results() : results_;
+    for (CaseResult& result : verdict.cases) result.message = clean_message(result.message);
     verdict.delegated_ops = delegated_;
     verdict.policies = policies_;
     verdict.triton_compile_s = triton_compile_s_;
@@ -179,7 +195,7 @@ class CandidateRun {
   // The oracle's answer for seed number `index` of a case.
   std::shared_ptr<const OracleAnswer> ask(const CaseSpec& spec, int64_t index) {
     uint64_t seed = inputs_.at(spec.name).at(static_cast<uint64_t>(index)).next_u64();
-    return f_.oracle_.ask(candidate_.task, spec.constants, weight_seed_, static_cast<int64_t>(seed & 0x7fffffffffffff));
+    return f_.oracle_.ask(candidate_.task, spec, weight_seed_, static_cast<int64_t>(seed & 0x7fffffffffffff));
   }
 
  private:
@@ -276,19 +292,45 @@ class CandidateRun {
     std::vector<const Plan*> plans;
     for (const Plan& plan : file.cases) {
       // The interpreter needs no cubins; that those of the full cases can be made is enough.
-      bool tiny = std::any_of(requests_.begin(), requests_.end(), [&](const CaseRequest& request) {
-        return request.spec.tiny && request.spec.name == plan.name;
+      bool later = std::any_of(specs_.begin(), specs_.end(), [&](const CaseSpec& spec) {
+        return spec.name == plan.name && (spec.additional || (spec.tiny && !gpu_));
       });
-      if (!tiny) plans.push_back(&plan);
+      if (!later) plans.push_back(&plan);
     }
     KernelSet kernels;
+    ending = compile_kernels(file, plans, until, &kernels);
+    if (ending.outcome != Outcome::kPass) return ending;
+    for (const CaseSpec& spec : specs_) {
+      const Plan* plan = spec.additional && spec.plan.empty() ? file.find(spec.name) : nullptr;
+      if (!plan) continue;
+      plans.push_back(plan);
+      ending = compile_kernels(file, plans, until, &kernels);  // What is known costs nothing.
+      if (ending.outcome == Outcome::kPass) continue;
+      if (ending.outcome == Outcome::kHarnessFault) return ending;
+      plans.pop_back();
+      settle(spec, ending);
+    }
+    if (gpu_) gpu_->set_kernels(std::move(kernels));
+    return {};
+  }
+
+  Ending compile_kernels(const PlanFile& file, const std::vector<const Plan*>& plans, double until,
+                         KernelSet* kernels) {
     double seconds = 0;
-    ending = f_.compiler_.compile(
+    Ending ending = f_.compiler_.compile(
         file, plans, until - now_s(),
-        [this](Job job, Blob* blob) { return run_job(ZygoteKind::kRecord, std::move(job), blob); }, &kernels, &seconds);
+        [this](Job job, Blob* blob) { return run_job(ZygoteKind::kRecord, std::move(job), blob); }, kernels, &seconds);
     triton_compile_s_ = triton_compile_s_.value_or(0) + seconds;
-    if (ending.outcome == Outcome::kPass && gpu_) gpu_->set_kernels(std::move(kernels));
     return ending;
+  }
+
+  // An additional case in which the candidate failed before it was run.
+  void settle(const CaseSpec& spec, const Ending& failed) {
+    if (gpu_) return gpu_->settle(spec, failed);
+    settled_[spec.name] = {spec.name, failed.outcome, failed.message, std::nullopt};
+  }
+  void skip(const CaseSpec& spec, const std::string& why) {
+    settled_[spec.name] = {spec.name, std::nullopt, why, std::nullopt};
   }
 
   Job record_job(Json args, const std::string& mode, double until) const {
@@ -301,20 +343,27 @@ class CandidateRun {
   }
 
   Ending record_for_gpu(const std::string& mode, double until) {
-    return gpu_->record(code_, [&](Json args, std::string* recording) {
-      Blob blob;
-      Ending ending = run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), &blob);
-      if (ending.outcome == Outcome::kPass) *recording = std::string(blob.tensors());
-      return ending;
+    return gpu_->record(code_, [&](Json args, Blob* blob) {
+      return run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), blob);
     });
   }
 
   Ending record_for_interpreter(const std::string& mode, double until) {
     requests_.clear();
-    for (CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
+    settled_.clear();
+    for (const CaseSpec& spec : specs_) {
+      if (!spec.not_possible.empty()) {
+        skip(spec, spec.not_possible);
+        continue;
+      }
+      if (!spec.plan.empty()) continue;
       auto oracle = ask(spec, 0);
+      if (std::string why = cannot_do(spec, *oracle); !why.empty()) {
+        skip(spec, why);
+        continue;
+      }
       if (!oracle->failure.empty()) return unusable(*oracle);
-      requests_.push_back({std::move(spec), oracle});
+      requests_.push_back({spec, oracle});
     }
     CHECK(!requests_.empty()) << "a task without cases";
     Json args = record_arguments(candidate_.task, code_, weight_seed_, requests_);
@@ -324,21 +373,40 @@ class CandidateRun {
     auto recording = parse_recording(blob, requests_);
     if (!recording) return {Outcome::kTampered, recording.why};
     recording_ = std::move(*recording.value);
+    for (const auto& [name, failure] : recording_.failed) {
+      settled_[name] = {name, outcome_of(failure), failure.message, std::nullopt};
+    }
+    for (const CaseRequest& request : requests_) {
+      if (!request.spec.additional || settled_.count(request.spec.name)) continue;
+      int64_t programs = first_choices(recording_.plan(request.spec));
+      if (programs <= f_.config_.max_programs) continue;
+      skip(request.spec, cat("it takes ", programs, " program instances, too many for the interpreter"));
+    }
     return {};
+  }
+
+  // Why the reference cannot do an additional case; "" when it can, or when that is not for it to say.
+  static std::string cannot_do(const CaseSpec& spec, const OracleAnswer& oracle) {
+    if (!spec.additional || oracle.lost) return "";
+    if (!oracle.failure.empty()) return cat("the reference fails: ", oracle.failure);
+    Comparison itself = compare_outputs(oracle.outputs, oracle.outputs, oracle.truth);
+    return itself.outcome == Outcome::kPass ? "" : "the reference fails its own comparison";
   }
 
   // Both policies are looked at and reported; the configured one decides.
   Ending policy() {
     bool strict = f_.config_.policy != "mixed";
     std::string problem;
-    for (const CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
-      const Plan& plan = gpu_ ? *gpu_->recording().find(spec.name) : recording_.plan(spec);
+    for (const CaseSpec& spec : specs_) {
+      const Plan* found = (gpu_ ? gpu_->recording() : recording_.file).find(spec.name);
+      if (!found) continue;  // It has no recording of its own, or is settled.
+      const Plan& plan = *found;
       PolicyFinding findings[] = {check_policy(plan, CallPolicy::kStrict), check_policy(plan, CallPolicy::kMixed)};
       for (int i = 0; i < 2; ++i) {
         std::string& said = policies_[i == 0 ? "strict" : "mixed"];
         if (said.empty()) said = findings[i].message;
       }
-      if (!spec.tiny) {
+      if (!spec.tiny && !spec.additional) {
         launches_ = plan.launches();
         delegated_ = findings[0].delegated_ops;
       }
@@ -364,6 +432,9 @@ class CandidateRun {
     auto result = parse_interpretation(std::move(blob), oracle);
     if (!result) return {Outcome::kTampered, result.why};
     Comparison comparison = compare_outputs(result.value->outputs, oracle.outputs, oracle.truth);
+    if (with_launches && std::isfinite(comparison.worst)) {
+      results_.back().worst = std::max(results_.back().worst.value_or(0), comparison.worst);
+    }
     if (comparison.outcome != Outcome::kPass) {
       std::string sizes = request.spec.constants.empty() ? "" : cat(" (with ", sizes_text(request.spec.constants), ")");
       return {comparison.outcome, comparison.message + sizes};
@@ -393,31 +464,60 @@ class CandidateRun {
     for (const CaseRequest& one : requests_) {
       if (one.spec.tiny) request = &one;
     }
+    results_.push_back({request->spec.name, Outcome::kPass, "", std::nullopt});
     Ending ending = interpret(*request, *request->oracle, until, true);
     if (ending.outcome == Outcome::kPass) ending = without_triton(*request, *request->oracle, until);
+    note(ending);
+    if (!request->spec.tiny) results_.pop_back();  // full_run has more to say about it.
     return ending;
+  }
+
+  void note(const Ending& ending) {
+    results_.back().outcome = ending.outcome;
+    results_.back().message = ending.message;
   }
 
   Ending full_run() {
     if (gpu_) return gpu_->full_run(f_.config_.full_deadline_s, skipped(Stage::kTinyRun));
-    double until = now_s() + f_.config_.full_deadline_s;
+    Ending first_failure;
     bool again = true;
-    for (const CaseRequest& request : requests_) {
-      if (request.spec.tiny) continue;
-      for (int64_t index = 0; index < request.spec.input_seeds; ++index) {
-        auto oracle = ask(request.spec, index);
-        if (!oracle->failure.empty()) return unusable(*oracle);
-        Ending ending = interpret(request, *oracle, until, true);
-        // Other garbage in fresh memory must not matter.
-        if (ending.outcome == Outcome::kPass && again) ending = interpret(request, *oracle, until, true);
+    for (const CaseSpec& spec : specs_) {
+      if (spec.tiny) continue;
+      if (auto known = settled_.find(spec.name); known != settled_.end()) {
+        results_.push_back(known->second);
+      } else {
+        results_.push_back({spec.name, Outcome::kPass, "", std::nullopt});
+        run_case(spec, again);
         again = false;
-        if (ending.outcome == Outcome::kPass && skipped(Stage::kTinyRun) && index == 0) {
-          ending = without_triton(request, *oracle, until);
-        }
-        if (ending.outcome != Outcome::kPass) return ending;
       }
+      Ending ending = case_end(results_.back(), spec);
+      if (first_failure.outcome == Outcome::kPass) first_failure = ending;
+      // What is left of the cases is only of interest where the ordinary ones passed.
+      bool ours = ending.outcome == Outcome::kHarnessFault;
+      if (ours || (ending.outcome != Outcome::kPass && !spec.additional)) return ending;
     }
-    return {};
+    return first_failure;
+  }
+
+  void run_case(const CaseSpec& spec, bool twice) {
+    double until = now_s() + f_.config_.full_deadline_s;
+    for (int64_t index = 0; index < spec.input_seeds; ++index) {
+      auto oracle = ask(spec, index);
+      if (std::string why = cannot_do(spec, *oracle); !why.empty()) {
+        results_.back() = {spec.name, std::nullopt, why, std::nullopt};
+        return;
+      }
+      if (!oracle->failure.empty()) return note(unusable(*oracle));
+      CaseRequest request{spec, oracle};
+      Ending ending = interpret(request, *oracle, until, true);
+      // Other garbage in fresh memory must not matter.
+      if (ending.outcome == Outcome::kPass && twice && index == 0) ending = interpret(request, *oracle, until, true);
+      if (ending.outcome == Outcome::kPass && skipped(Stage::kTinyRun) && index == 0 && !spec.additional) {
+        ending = without_triton(request, *oracle, until);
+      }
+      note(ending);
+      if (ending.outcome != Outcome::kPass) return;
+    }
   }
 
   const Funnel& f_;
@@ -425,7 +525,10 @@ class CandidateRun {
   int64_t weight_seed_ = 0;
   Rng inputs_, poison_;
   std::string code_;
-  std::vector<CaseRequest> requests_;
+  std::vector<CaseSpec> specs_;
+  std::vector<CaseRequest> requests_;          // Those with a recording of their own.
+  std::map<std::string, CaseResult> settled_;  // By case: skipped, or failed before it was run.
+  std::vector<CaseResult> results_;            // The last is the one being run.
   Recording recording_;
   std::optional<GpuPath> gpu_;
   std::vector<std::string> delegated_;
@@ -460,6 +563,7 @@ std::string Funnel::lint(const Task& task) const {
   Candidate none{"lint", task, "", true};
   CandidateRun run(*this, none);
   for (const CaseSpec& spec : cases_.cases(task)) {
+    if (spec.additional) continue;  // Skipped where the reference cannot do it.
     auto oracle = run.ask(spec, 0);
     if (oracle->lost) throw environment_error(oracle->failure);
     std::string sizes = spec.constants.empty() ? "" : cat(" (with ", sizes_text(spec.constants), ")");

@@ -279,7 +279,7 @@ TEST(Funnel, InterruptedReferenceIsAskedOnceMoreAndNotKept) {
     FakePool pool(lying("oracle", interrupted));
     OracleCache cache(pool, 1, 1 << 20);
     for (int64_t asked : {2, 4}) {
-      EXPECT_FALSE(cache.ask(candidate().task, {}, 1, 2)->failure.empty());
+      EXPECT_FALSE(cache.ask(candidate().task, {"full"}, 1, 2)->failure.empty());
       EXPECT_EQ(pool.count("oracle"), asked);
     }
   }

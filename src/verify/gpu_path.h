@@ -40,14 +40,17 @@ struct TaskFindings {
 
 class GpuPath {
  public:
-  // run_record: answers a `record` job with a recording's bytes, or says how it ended.
-  using RunRecord = std::function<StageEnd(Json args, std::string* recording)>;
+  // run_record: answers a `record` job with the blob that holds the recording, or says how it ended.
+  using RunRecord = std::function<StageEnd(Json args, Blob* blob)>;
   GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
           Rng poison);
 
   StageEnd record(const std::string& code, const RunRecord& run_record);
   void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the recording's specs.
-  StageEnd lease();  // Waits for a GPU; the stages below do it themselves.
+  // Why an additional case cannot be tried, or how the candidate failed in it already; nothing where it is to be run.
+  std::optional<CaseResult> settled(const CaseSpec& spec) const;
+  void settle(const CaseSpec& spec, const StageEnd& failed);  // Say, in compiling its kernels.
+  StageEnd lease();                                           // Waits for a GPU; the stages below do it themselves.
   StageEnd tiny_run(double deadline_s);
   StageEnd full_run(double deadline_s, bool with_kill_switch);
   StageEnd time(double deadline_s);
@@ -56,6 +59,7 @@ class GpuPath {
 
   const PlanFile& recording() const { return recording_; }
   const std::vector<CaseSpec>& cases() const { return cases_; }
+  const std::vector<CaseResult>& results() const { return results_; }  // Of the cases run so far.
   bool worth_another_try() const { return lost_; }
   bool ran() const { return ran_; }
   const std::optional<TimingResult>& timing() const { return timing_; }
@@ -63,6 +67,7 @@ class GpuPath {
 
  private:
   StageEnd replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
+  StageEnd run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch);
   StageEnd without_triton(const CaseSpec& spec, double until);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;
   StageEnd end(const GpuAnswer& answer);
@@ -76,6 +81,9 @@ class GpuPath {
   Rng inputs_, poison_;
   std::shared_ptr<const Reference> reference_;
   PlanFile recording_;
+  std::map<std::string, CaseResult> settled_;  // By case.
+  std::vector<CaseResult> results_;
+  CaseResult* at_ = nullptr;  // The one being run.
   KernelSet kernels_;
   std::optional<GpuLease> lane_;
   bool lost_ = false, ran_ = false;

@@ -15,6 +15,7 @@
 
 #include "data/task.h"
 #include "verify/blob.h"
+#include "verify/case_source.h"
 #include "verify/zygote.h"
 
 namespace tritonrl {
@@ -57,8 +58,8 @@ class OracleCache {
       : pool_(pool), deadline_s_(deadline_s), memory_bytes_(memory_bytes), max_bytes_(max_bytes) {}
 
   // Blocks. One question asked by many at once is answered once. Thread rule: any thread.
-  std::shared_ptr<const OracleAnswer> ask(const Task& task, const std::map<std::string, int64_t>& constants,
-                                          int64_t weight_seed, int64_t input_seed);
+  std::shared_ptr<const OracleAnswer> ask(const Task& task, const CaseSpec& spec, int64_t weight_seed,
+                                          int64_t input_seed);
 
  private:
   using Future = std::shared_future<std::shared_ptr<const OracleAnswer>>;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "verify/reference.h"
 
 namespace tritonrl {
 namespace {
@@ -64,12 +65,12 @@ Json record_arguments(const Task& task, const std::string& code, int64_t weight_
                                               {"stride", contiguous(input.tensor.shape)}}
                                        : Json{{"value", input.value}});
     }
-    cases.push_back({{"name", request.spec.name},
-                     {"constants", request.spec.constants},
-                     {"init_inputs", request.oracle->init_inputs},
-                     {"reference_parameters", parameters},
-                     {"inputs", inputs},
-                     {"compile", false}});
+    cases.push_back(case_question(request.spec));
+    cases.back().update({{"init_inputs", request.oracle->init_inputs},
+                         {"reference_parameters", parameters},
+                         {"inputs", inputs},
+                         {"compile", false}});
+    if (request.spec.other_precision) cases.back()["dtype"] = floating_dtype(inputs);
   }
   return {{"task_source", task.source},
           {"candidate_source", code},
@@ -81,19 +82,29 @@ Json record_arguments(const Task& task, const std::string& code, int64_t weight_
 }
 
 const Plan& Recording::plan(const CaseSpec& spec) const {
-  const Plan* plan = file.find(spec.name);
+  const Plan* plan = file.find(spec.recorded_as());
   CHECK(plan) << "no case " << spec.name;
   return *plan;
 }
 
 Parsed<Recording> parse_recording(const Blob& blob, const std::vector<CaseRequest>& requests) {
   try {
-    strict::object(blob.header, "recording", {"nonce", "ok"}, {"seconds"});
+    strict::object(blob.header, "recording", {"nonce", "ok"}, {"seconds", "failures"});
+    Recording out;
+    out.failed = case_failures(blob.header);
     auto file = parse_plan_file(std::make_shared<const std::string>(blob.tensors()));
     if (!file) throw Tainted{file.why};
-    if (file.value->cases.size() != requests.size()) throw Tainted{"the recording has another number of cases"};
-    for (size_t i = 0; i < requests.size(); ++i) check_case(file.value->cases[i], requests[i]);
-    return {Recording{std::move(*file.value)}, ""};
+    out.file = std::move(*file.value);
+    if (out.file.cases.size() + out.failed.size() != requests.size()) {
+      throw Tainted{"the recording has another number of cases"};
+    }
+    size_t next = 0;
+    for (const CaseRequest& request : requests) {
+      if (out.failed.count(request.spec.name) && request.spec.additional) continue;
+      if (next == out.file.cases.size()) throw Tainted{"the recording lacks a case"};
+      check_case(out.file.cases[next++], request);
+    }
+    return {std::move(out), ""};
   } catch (const Tainted& tainted) {
     return {std::nullopt, tainted.why};
   }

@@ -12,8 +12,10 @@
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (kernel_compiler.h); replaces the last one
-//   run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
-//                                      -> {"outcome", "message", "worst"}
+//   run        {"task", "case", "values", "additional", "weight_seed", "input_seed", "poison", "launches",
+//   "deadline_s"}
+//                                      -> {"outcome", "message", "worst"}, or for an additional case that the reference
+//                                         cannot do {"outcome": "pass", "skipped": why}
 //   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
 //                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
@@ -76,7 +78,8 @@ class Judge {
     std::vector<Parameter> parameters;
     std::vector<size_t> mutated;  // Inputs that the reference writes to.
     bool exact_fits = true;
-    int64_t input_seed = -1;  // Of the inputs below.
+    int64_t input_seed = -1;  // Of the inputs below,
+    std::string values;       // ... and what was made of them.
     std::vector<at::Tensor> inputs;
   };
   struct Task {
@@ -87,6 +90,7 @@ class Judge {
   };
   struct Oracle {
     std::vector<Expectation> outputs;
+    bool sound = true;  // The reference passes its own comparison.
     int64_t bytes = 0;
   };
 
@@ -99,12 +103,15 @@ class Judge {
   Json measure(const Json& question);
 
   ReferenceCase& reference(const Json& question);
-  void draw_inputs(ReferenceCase& at, int64_t seed);
+  void draw_inputs(ReferenceCase& at, int64_t seed, const std::string& values = "");
   std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
   const Oracle& oracle(const Json& question, ReferenceCase& at);
-  Oracle make_oracle(ReferenceCase& at, int64_t seed);
+  Oracle make_oracle(ReferenceCase& at, int64_t seed, bool hold_against_itself);
   void make_room(const Json& question);  // Lets go of everything but the case at hand, here and in the replayer.
   void perturb(ReferenceCase& at, int64_t weight_seed);
+
+  // Why the reference cannot do an additional case; "" when it can.
+  std::string cannot_do(const Json& question);
 
   const Plan& candidate_plan(const Json& question) const;
   void give_candidate();

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "verify/gpu/judge.h"
 #include "verify/gpu/task_lint.h"
+#include "verify/gpu/values.h"
 
 namespace tritonrl {
 namespace {
@@ -99,15 +100,17 @@ Judge::ReferenceCase& Judge::reference(const Json& question) {
   return at;
 }
 
-void Judge::draw_inputs(ReferenceCase& at, int64_t seed) {
-  if (at.input_seed == seed) return;
+void Judge::draw_inputs(ReferenceCase& at, int64_t seed, const std::string& values) {
+  if (at.input_seed == seed && at.values == values) return;
   at.inputs.clear();
   seed_device(options_.device, static_cast<uint64_t>(seed));
   at.own->run_inputs();
   for (const PlanInput& input : at.plan->inputs) {
     at.inputs.push_back(input.value < 0 ? at::Tensor() : at.own->value(input.value));
+    if (!values.empty() && input.value >= 0) at.inputs.back() = transformed(values, at.inputs.back());
   }
   at.input_seed = seed;
+  at.values = values;
 }
 
 std::vector<at::Tensor> Judge::run_reference(ReferenceCase& at, int64_t seed, bool exact) {
@@ -132,7 +135,7 @@ std::vector<at::Tensor> Judge::run_reference(ReferenceCase& at, int64_t seed, bo
   return outputs;
 }
 
-Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed) {
+Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, bool hold_against_itself) {
   Oracle made;
   std::vector<at::Tensor> reference = run_reference(at, seed, false), truth;
   if (at.exact_fits) {
@@ -155,6 +158,11 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed) {
     at::Tensor t = std::exchange(truth[i], at::Tensor());
     if (at::isFloatingType(reference[i].scalar_type())) t = t.to(at::kDouble);
     made.outputs.emplace_back(reference[i], t);
+    if (hold_against_itself) {
+      Judgement itself(made.outputs.back(), "output");
+      itself.add(0, reference[i].reshape({-1}));
+      made.sound = made.sound && itself.finish().outcome == Outcome::kPass;
+    }
     made.bytes += made.outputs.back().bytes();
     reference[i] = at::Tensor();
   }
@@ -180,14 +188,15 @@ void Judge::make_room(const Json& question) {
 
 const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   auto seed = question.at("input_seed").get<int64_t>();
+  std::string values = question.value("values", "");
   std::string key = cat(question.at("task").get<std::string>(), "|", at.plan->name, "|",
-                        question.at("weight_seed").get<int64_t>(), "|", seed);
+                        question.at("weight_seed").get<int64_t>(), "|", seed, "|", values);
   Oracle made;
   for (int attempt = 0;; ++attempt) {
     try {
-      draw_inputs(at, seed);
+      draw_inputs(at, seed, values);
       if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
-      made = make_oracle(at, seed);
+      made = make_oracle(at, seed, question.value("additional", false));
       break;
     } catch (const c10::OutOfMemoryError&) {
       if (attempt == 2) throw;
@@ -211,6 +220,19 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   oracle_bytes_ += made.bytes;
   oracle_order_.push_back(key);
   return oracles_[key] = std::move(made);
+}
+
+std::string Judge::cannot_do(const Json& question) {
+  try {
+    if (!oracle(question, reference(question)).sound) return "the reference fails its own comparison";
+  } catch (const JudgeFault& fault) {
+    if (fault.gpu_is_gone) throw;
+    return fault.message;
+  } catch (const ReplayFailure& failure) {
+    if (failure.context_lost) throw;
+    return cat("the reference fails: ", failure.message);
+  }
+  return "";
 }
 
 Json Judge::lint(const Json& question) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes recordings to start fuzzing from into a folder: plan_seeds FOLDER.
+// Writes recordings and a bundle to start fuzzing from into a folder: plan_seeds FOLDER.
 #include <filesystem>
 #include <fstream>
 
+#include "verify/bundle.h"
 #include "verify/plan_writer.h"
 
 int main(int argc, char** argv) {
@@ -25,4 +26,11 @@ int main(int argc, char** argv) {
   }
   sample.cases.clear();
   write("kernels", sample);
+  auto parsed = [](const PlanFile& file) {
+    return *parse_plan_file(std::make_shared<const std::string>(write_plan_file(file))).value;
+  };
+  PlanFile one_cubin = file_of({});
+  auto kernel = std::make_shared<const CompiledKernel>(CompiledKernel{parsed(one_cubin)});
+  std::ofstream(folder / "bundle", std::ios::binary)
+      << make_bundle(parsed(with_specs(file_of({small_plan()}))), {kernel});
 }

@@ -45,6 +45,8 @@ TEST(AppConfig, ShippedFilesFindEnoughTasks) {
 
 TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"sft.optimiser.lr=1"}), HasSubstr("did you mean 'sft.optimizer'?"));
+  EXPECT_THAT(error({"sft.lr=1"}), HasSubstr("did you mean 'sft.optimizer.lr'?"));
+  EXPECT_THAT(error({"rl.lr=1"}), HasSubstr("did you mean 'rl.train.optimizer.lr'?"));
   EXPECT_THAT(error({"rl.samples=2"}), HasSubstr("best_of_n.keep = 3 exceeds samples = 2"));
   EXPECT_THAT(error({"sft.enabled=false", "rl.steps=0"}), HasSubstr("nothing to do"));
   EXPECT_THAT(error({"reward.shape=stagd"}), HasSubstr("did you mean 'staged'?"));
@@ -77,7 +79,7 @@ TEST(Assemble, UnknownChoicesAreErrors) {
 TEST(Assemble, TimingIsPlainOrCalibrated) {
   EXPECT_EQ(Config{}.timing.type, "calibrated");
   TimingConfig timing;
-  EXPECT_GE(make_timing(timing)->spec().batch, 50);
+  EXPECT_EQ(make_timing(timing)->spec().batch, 25);
   EXPECT_TRUE(make_timing(timing)->spec().cold);
   timing.type = "plain";
   EXPECT_EQ(make_timing(timing)->spec().batch, 5);

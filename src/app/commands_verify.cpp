@@ -42,6 +42,10 @@ int verify_one(const Arguments& a, Verifier& verifier) {
   candidate.text = read_file(a.candidate);
   candidate.is_code = !a.answer;
   Verdict verdict = verifier.verify({&candidate, 1}).at(0);
+  if (!verdict.task_failure.empty()) {
+    throw usage_error("the task's own reference fails: " + verdict.task_failure, a.task,
+                      "Model, get_inputs and get_init_inputs must run on the CPU");
+  }
   if (a.json) {
     std::cout << to_json(verdict).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
@@ -82,7 +86,7 @@ void add_verify(CLI::App& app, Run& run) {
       if (!batch) return verify_one(a, *verifier);
       std::optional<Progress> bar;
       BatchResult result = run_batch(*verifier, a.batch, a.out, [&](int64_t done, int64_t total) {
-        if (!bar) bar.emplace("verify", total, "candidates");
+        if (!bar) bar.emplace("verify", total, "candidates", done);  // First of all it says what was there.
         bar->update(done);
       });
       bar.reset();

@@ -73,7 +73,12 @@ class SynthRun {
  public:
   SynthRun(const graphs::GraphSynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
            std::ostream& say)
-      : config_(config), verify_(verify), options_(options), say_(say), stream_(config), partial_(options.out),
+      : config_(config),
+        verify_(verify),
+        options_(options),
+        say_(say),
+        stream_(config),
+        partial_(options.out),
         verdicts_(options.out) {
     partial_ += ".partial";
     verdicts_ += ".verdicts.jsonl";
@@ -83,7 +88,8 @@ class SynthRun {
     if (options_.count < 1) throw usage_error("--count must be at least 1");
     if (!options_.out.parent_path().empty()) fs::create_directories(options_.out.parent_path());
     if (fs::exists(options_.out) && !fs::exists(partial_)) {
-      bool whole = options_.verify ? whole_lines(verdicts_) >= options_.count : whole_lines(options_.out) >= options_.count;
+      bool whole =
+          options_.verify ? whole_lines(verdicts_) >= options_.count : whole_lines(options_.out) >= options_.count;
       if (whole) {
         say_ << options_.out.string() << " is there already\n";
         return;
@@ -107,7 +113,7 @@ class SynthRun {
       });
     }
     Appender out(partial_);
-    Progress bar("synth", options_.count, "tasks");
+    Progress bar("synth", options_.count, "tasks", stream_.position());
     double start = now_s();
     int64_t covered = 0;
     std::string lines;
@@ -140,13 +146,13 @@ class SynthRun {
   void verified() {
     resume_verdicts();
     Appender tasks(partial_), verdicts(verdicts_);
-    Progress bar("synth", options_.count, "tasks");
-    bar.update(stream_.position());
+    Progress bar("synth", options_.count, "tasks", stream_.position());
     double making = 0, linting = 0, verifying = 0;
     while (stream_.position() < options_.count) {
       double start = now_s();
       std::vector<Task> chunk;
-      while (stream_.position() < options_.count && static_cast<int64_t>(chunk.size()) < kChunk) chunk.push_back(stream_.next());
+      while (stream_.position() < options_.count && static_cast<int64_t>(chunk.size()) < kChunk)
+        chunk.push_back(stream_.next());
       making += now_s() - start;
       open_verifier();
       std::vector<Judged> judged(chunk.size());
@@ -267,9 +273,11 @@ class SynthRun {
       }
     });
     auto share = [](int64_t k, int64_t n) {
-      return cat(k, " of ", n, n ? cat(" (", fixed(100.0 * static_cast<double>(k) / static_cast<double>(n), 1), " %)") : "");
+      return cat(k, " of ", n,
+                 n ? cat(" (", fixed(100.0 * static_cast<double>(k) / static_cast<double>(n), 1), " %)") : "");
     };
-    say_ << "kept " << share(kept, made) << " tasks in " << options_.out.string() << "\nreferences of use: " << share(references, made)
+    say_ << "kept " << share(kept, made) << " tasks in " << options_.out.string()
+         << "\nreferences of use: " << share(references, made)
          << "; solutions that pass: " << share(passed, with_solution) << "\n";
     for (const auto& [outcome, count] : counts) {
       say_ << "  " << outcome << ": " << count << "\n";

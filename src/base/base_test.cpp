@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/rng.h"
 #include "base/run_dir.h"
 #include "base/stats.h"
@@ -26,6 +27,13 @@ std::string fresh_folder(const std::string& name) {
   fs::remove_all(path);
   fs::create_directories(path);
   return path;
+}
+
+TEST(Progress, TimeLeftIsNotGuessed) {
+  EXPECT_EQ(time_left(2, 10, 60), "");
+  EXPECT_EQ(time_left(100, 1000, 4.9), "");
+  EXPECT_EQ(time_left(3, 12, 30), human_seconds(90) + " left");
+  EXPECT_EQ(time_left(12, 10, 30), human_seconds(0) + " left");
 }
 
 // Known answers of the reference implementation (Random123's kat_vectors, philox4x32-10).

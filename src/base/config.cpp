@@ -3,6 +3,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -67,7 +68,7 @@ void apply_set(ConfigNode& base, const std::string& assignment) {
   size_t equals = assignment.find('=');
   std::string where = "--set " + assignment;
   if (equals == std::string::npos || equals == 0) {
-    throw usage_error("is not of the form key.path=value", where, "for example: --set sft.lr=1e-3");
+    throw usage_error("is not of the form key.path=value", where, "for example: --set sft.optimizer.lr=1e-3");
   }
   ConfigNode value;
   try {
@@ -110,12 +111,55 @@ void bad_value(const ConfigNode& node, const std::string& path, const std::strin
   throw usage_error(path + " must be " + expected + ", got " + got, node.where);
 }
 
-void unknown_key(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known) {
-  size_t dot = path.rfind('.');
-  std::string prefix = dot == std::string::npos ? "" : path.substr(0, dot + 1);
-  std::string close = nearest(path.substr(prefix.size()), known);
-  std::string hint = close.empty() ? "valid keys here: " + join(known, ", ") : "did you mean '" + prefix + close + "'?";
-  throw usage_error("unknown key '" + path + "'", node.where, hint);
+namespace {
+
+std::string leaf(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+// What the user may have meant by `path`, best first.
+std::vector<std::string> meant_by(const std::string& path, const std::vector<std::string>& known) {
+  std::string name = leaf(path), section = path.substr(0, path.size() - name.size());  // "a.b." or "".
+  std::vector<std::string> inside, outside, siblings, leaves;
+  for (const auto& key : known) {
+    bool below = key.starts_with(section);
+    if (leaf(key) == name) (below ? inside : outside).push_back(key);
+    if (below && key.find('.', section.size()) == std::string::npos) siblings.push_back(leaf(key));
+    if (below) leaves.push_back(leaf(key));
+  }
+  if (!inside.empty()) return inside;
+  if (std::string close = nearest(name, siblings); !close.empty()) return {section + close};
+  if (!outside.empty()) return outside;
+  std::string close = nearest(name, leaves);
+  for (const auto& key : known) {
+    if (!close.empty() && key.starts_with(section) && leaf(key) == close) inside.push_back(key);
+  }
+  return inside;
+}
+
+}  // namespace
+
+void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known) {
+  constexpr size_t kOffered = 4;
+  for (const auto& [name, child] : node.map) {
+    std::string key = path.empty() ? name : path + "." + name;
+    auto holds = [&](const std::string& other) { return other.starts_with(key + "."); };
+    if (std::find(known.begin(), known.end(), key) != known.end()) {
+      if (std::any_of(known.begin(), known.end(), holds)) refuse_unknown_keys(child, key, known);
+      continue;
+    }
+    std::vector<std::string> meant = meant_by(key, known);
+    if (meant.size() > kOffered) meant.resize(kOffered);
+    std::string hint = "did you mean '" + join(meant, "' or '") + "'?";
+    if (meant.empty()) {
+      std::vector<std::string> here;
+      for (const auto& other : known) {
+        if (path.empty() ? other.find('.') == std::string::npos : other == path + "." + leaf(other)) {
+          here.push_back(leaf(other));
+        }
+      }
+      hint = "valid keys here: " + join(here, ", ");
+    }
+    throw usage_error("unknown key '" + key + "'", child.where, hint);
+  }
 }
 
 bool parse_bool(const ConfigNode& node, const std::string& path) {

@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -46,7 +47,9 @@ void apply_set(ConfigNode& base, const std::string& assignment);
 
 namespace internal {
 [[noreturn]] void bad_value(const ConfigNode& node, const std::string& path, const std::string& expected);
-[[noreturn]] void unknown_key(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known);
+// Throws Error (usage) for a key of `node` (at `path`, "" = the root) that is not among `known`, the dotted paths of
+// all keys and sections. The hint names valid keys: close ones, and those of the same name in other sections.
+void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known);
 bool parse_bool(const ConfigNode& node, const std::string& path);
 int64_t parse_int(const ConfigNode& node, const std::string& path);
 double parse_double(const ConfigNode& node, const std::string& path);
@@ -66,11 +69,9 @@ concept ConfigStruct = requires(T& t, ConfigReader& v) {
 struct ConfigReader {
   const ConfigNode* node;
   std::string path;
-  std::vector<std::string> seen;
 
   template <class T>
   void operator()(const char* name, T& field, const char* /*help*/) {
-    seen.push_back(name);
     const ConfigNode* child = find(name);
     std::string child_path = path.empty() ? name : path + "." + name;
     if constexpr (ConfigStruct<T>) {
@@ -89,13 +90,8 @@ struct ConfigReader {
 
   template <ConfigStruct T>
   static void read(T& config, const ConfigNode& node, const std::string& path) {
-    ConfigReader reader{&node, path, {}};
+    ConfigReader reader{&node, path};
     config.for_each_field(reader);
-    for (const auto& [key, child] : node.map) {
-      bool known = false;
-      for (const auto& name : reader.seen) known |= name == key;
-      if (!known) internal::unknown_key(child, path.empty() ? key : path + "." + key, reader.seen);
-    }
     if constexpr (requires { config.validate(); }) {
       try {
         config.validate();
@@ -131,6 +127,25 @@ struct ConfigReader {
       assign(value, scalar, p);
       field.push_back(value);
     }
+  }
+};
+
+// Visitor: lists the dotted paths of all keys and sections, a section before what it holds.
+struct ConfigKeys {
+  std::string path;
+  std::vector<std::string> keys;
+
+  template <class T>
+  void operator()(const char* name, T& field, const char* /*help*/) {
+    keys.push_back(path.empty() ? name : path + "." + name);
+    if constexpr (ConfigStruct<T>) {
+      std::string outer = std::exchange(path, keys.back());
+      field.for_each_field(*this);
+      path = std::move(outer);
+    }
+  }
+  void choice(const char* name, std::string& field, const std::vector<std::string>& /*allowed*/, const char* help) {
+    (*this)(name, field, help);
   }
 };
 
@@ -181,6 +196,9 @@ T load_config(const std::vector<std::string>& files, const std::vector<std::stri
   root.kind = ConfigNode::Kind::kMap;
   for (const auto& file : files) merge_into(root, parse_yaml_file(file));
   for (const auto& set : sets) apply_set(root, set);
+  ConfigKeys keys;
+  config.for_each_field(keys);
+  internal::refuse_unknown_keys(root, "", keys.keys);
   ConfigReader::read(config, root, "");
   return config;
 }

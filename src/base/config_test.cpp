@@ -79,6 +79,15 @@ TEST(Config, UnknownKeysNameFileLineAndNearestKey) {
   EXPECT_THAT(error({path}), HasSubstr(path + ":3: unknown key 'inner.lrr'"));
   EXPECT_THAT(error({path}), HasSubstr("did you mean 'inner.lr'?"));
   EXPECT_THAT(error({}, {"stepps=1"}), HasSubstr("--set stepps=1: unknown key 'stepps'"));
+  EXPECT_THAT(error({}, {"stepps=1"}), HasSubstr("did you mean 'steps'?"));
+}
+
+TEST(Config, UnknownKeysAreLookedForInOtherSections) {
+  EXPECT_THAT(error({}, {"lr=1"}), HasSubstr("did you mean 'inner.lr'?"));           // Of the same name, deeper.
+  EXPECT_THAT(error({}, {"inner.steps=1"}), HasSubstr("did you mean 'steps'?"));     // Of the same name, elsewhere.
+  EXPECT_THAT(error({}, {"sizess=[1]"}), HasSubstr("did you mean 'inner.sizes'?"));  // Close, deeper.
+  EXPECT_THAT(error({}, {"inner.unheard_of=1"}), HasSubstr("valid keys here: lr, sizes"));
+  EXPECT_THAT(error({}, {"inner.lr.x=1"}), HasSubstr("inner.lr must be a number, got a map"));
 }
 
 TEST(Config, WrongTypesAreRefused) {

@@ -54,10 +54,18 @@ void set_log_file(const std::string& path) {
   }
 }
 
-Progress::Progress(std::string what, int64_t total, std::string unit)
+std::string time_left(int64_t done, int64_t total, double seconds) {
+  if (done < 3 || seconds < 5) return "";
+  return human_seconds(static_cast<double>(std::max<int64_t>(total - done, 0)) * seconds / static_cast<double>(done)) +
+         " left";
+}
+
+Progress::Progress(std::string what, int64_t total, std::string unit, int64_t already)
     : what_(std::move(what)),
       unit_(std::move(unit)),
       total_(total),
+      already_(already),
+      done_(already),
       terminal_(::isatty(STDERR_FILENO) == 1),
       start_(Clock::now()),
       last_print_(start_) {}
@@ -75,10 +83,10 @@ void Progress::update(int64_t done, const std::string& note) {
 
 void Progress::print(bool last) {
   double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
+  double rate = seconds > 0 ? static_cast<double>(done_ - already_) / seconds : 0;
   std::string numbers = cat(done_, "/", total_, " ", unit_, ", ", fixed(rate, rate < 10 ? 2 : 0), " ", unit_, "/s");
-  numbers += last ? ", took " + human_seconds(seconds)
-                  : ", " + (rate > 0 ? human_seconds(static_cast<double>(total_ - done_) / rate) : "?") + " left";
+  std::string left = last ? "took " + human_seconds(seconds) : time_left(done_ - already_, total_ - already_, seconds);
+  if (!left.empty()) numbers += ", " + left;
   if (!note_.empty()) numbers += ", " + note_;
   if (!terminal_ || last) {
     if (terminal_) std::fprintf(stderr, "\r\033[K");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,11 +23,16 @@ void set_log_level(LogLevel level);
 // Also writes every line, with time stamps, to this file (appending). Throws Error (environment).
 void set_log_file(const std::string& path);
 
+// "1 m 10 s left" for work of which `done` of `total` items took `seconds`; "" while that would be a guess (fewer than
+// three items or five seconds).
+std::string time_left(int64_t done, int64_t total, double seconds);
+
 // A bar with rate and time left on a terminal; a plain line every ten seconds elsewhere.
 //   Progress bar("SFT", steps, "step");  ...  bar.update(done, "loss 0.31");
 class Progress {
  public:
-  Progress(std::string what, int64_t total, std::string unit);
+  // `already`: items that were done before, which say nothing about the rate.
+  Progress(std::string what, int64_t total, std::string unit, int64_t already = 0);
   ~Progress();  // Ends the line; says how long the phase took.
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -37,7 +43,7 @@ class Progress {
   void print(bool last);
   using Clock = std::chrono::steady_clock;
   std::string what_, unit_, note_;
-  int64_t total_, done_ = 0;
+  int64_t total_, already_, done_;
   bool terminal_;
   Clock::time_point start_, last_print_;
 };

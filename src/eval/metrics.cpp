@@ -270,6 +270,53 @@ Json to_json(const ResultsRow& row) {
   return {{"model", row.model}, {"levels", levels}};
 }
 
+std::string to_table(const ResultsRow& row) {
+  auto percent = [](double share, int digits) { return fixed(100 * share, digits); };
+  auto rate = [&](const Rate& r) {
+    if (r.n == 0) return std::string("-");
+    Interval i = r.interval();
+    return cat(percent(static_cast<double>(r.k) / static_cast<double>(r.n), 1), " % (", percent(i.low, 0), "-",
+               percent(i.high, 0), ")");
+  };
+  std::set<int64_t> ks;
+  for (const auto& [level, m] : row.levels) {
+    for (const PassAtK& p : m.pass_at) ks.insert(p.k);
+  }
+  std::vector<std::vector<std::string>> lines = {{row.model, "tasks", "answers", "valid", "compiled", "correct"}};
+  for (int64_t k : ks) lines[0].push_back(cat("pass@", k));
+  lines[0].push_back("speedup");
+  int64_t faults = 0;
+  for (const auto& [level, m] : row.levels) {
+    std::vector<std::string> line = {level == "all" ? level : "level " + level,
+                                     cat(m.tasks),
+                                     cat(m.samples),
+                                     rate(m.valid),
+                                     rate(m.compiled),
+                                     rate(m.correct)};
+    for (int64_t k : ks) {
+      auto it = std::find_if(m.pass_at.begin(), m.pass_at.end(), [&](const PassAtK& p) { return p.k == k; });
+      line.push_back(it == m.pass_at.end() ? "-" : percent(it->value, 1) + " %");
+    }
+    line.push_back(m.speedup ? fixed(m.speedup->geometric_mean, 2) + "x" : "not measured");
+    lines.push_back(std::move(line));
+    if (level == "all") faults = m.harness_faults;
+  }
+  std::vector<size_t> widths(lines[0].size());
+  for (const auto& line : lines) {
+    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
+  }
+  std::string out;
+  for (const auto& line : lines) {
+    for (size_t c = 0; c < line.size(); ++c) {
+      std::string blank(widths[c] - line[c].size(), ' ');
+      out += c == 0 ? line[c] + blank : "  " + blank + line[c];  // Numbers stand to the right.
+    }
+    out += "\n";
+  }
+  if (faults > 0) out += cat(faults, " more answers have no verdict: the verifier failed on them\n");
+  return out;
+}
+
 ResultsRow results_row_from_json(const Json& json, const std::string& where) {
   ResultsRow row{text(json, "model", where), {}};
   const Json& levels = field(json, "levels", where);

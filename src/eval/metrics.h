@@ -97,6 +97,8 @@ std::vector<RateDifference> compare_levels(const std::string& name_a, const std:
 // and n and works the rest out again. Readers throw Error (usage) for missing or impossible fields; `where` goes into
 // it.
 Json to_json(const ResultsRow& row);
+// The row as a table for people, a line a level: "54.2 % (40-67)" is a rate with its 95 % interval.
+std::string to_table(const ResultsRow& row);
 ResultsRow results_row_from_json(const Json& json, const std::string& where);
 Json to_json(const RateDifference& comparison);
 RateDifference comparison_from_json(const Json& json, const std::string& where);

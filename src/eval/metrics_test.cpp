@@ -45,6 +45,24 @@ void add_task(std::vector<EvalRecord>& records, const std::string& task, int lev
   for (int i = 0; i < n; ++i) records.push_back(i < correct ? pass(task, level, i) : fail(task, level, i));
 }
 
+TEST(Metrics, TableHasALineALevel) {
+  std::vector<EvalRecord> records;
+  add_task(records, "a", 1, 4, 3);
+  add_task(records, "b", 2, 2, 0);
+  records.push_back(record("b", 2, Outcome::kHarnessFault, Stage::kExtract, 2));
+  std::vector<std::string> lines = split(to_table(make_row("sft", records)), '\n');
+  ASSERT_GE(lines.size(), 5u);
+  EXPECT_THAT(lines[0], testing::StartsWith("sft"));
+  EXPECT_THAT(lines[0], testing::HasSubstr("pass@3"));
+  EXPECT_THAT(lines[1], testing::StartsWith("level 1"));
+  EXPECT_THAT(lines[1], testing::HasSubstr("75.0 % (30-95)"));  // Wilson's interval of 3 of 4.
+  EXPECT_THAT(lines[2], testing::HasSubstr("0.0 % (0-66)"));
+  EXPECT_THAT(lines[3], testing::StartsWith("all "));
+  EXPECT_THAT(lines[3], testing::EndsWith("not measured"));
+  EXPECT_THAT(lines[4], testing::StartsWith("1 more answers have no verdict"));
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(lines[i].size(), lines[1].size());
+}
+
 TEST(Metrics, CountsStagesPerLevelAndOverall) {
   std::vector<EvalRecord> records = {
       record("a", 1, Outcome::kNoCode, Stage::kExtract),       record("a", 1, Outcome::kSyntaxError, Stage::kSyntax, 1),

@@ -186,6 +186,7 @@ class CandidateRun {
     verdict.policies = policies_;
     verdict.triton_compile_s = triton_compile_s_;
     verdict.triton_launches = launches_;
+    verdict.task_failure = clean_message(gpu_ ? gpu_->task_failure() : task_failure_);
     verdict.code = valid_utf8(code_);
     return verdict;
   }
@@ -247,9 +248,10 @@ class CandidateRun {
     return {check.ok ? Outcome::kPass : Outcome::kSyntaxError, check.message};
   }
 
-  // The task itself failed: ours to mend, and of no consequence to the candidate.
+  // The task itself failed, which is of no consequence to the candidate.
   Ending unusable(const OracleAnswer& oracle) {
     if (oracle.lost) worker_lost_ = true;
+    if (!oracle.lost) task_failure_ = oracle.failure;
     return {Outcome::kHarnessFault,
             oracle.lost ? oracle.failure
                         : cat("task ", candidate_.task.id, " is of no use: its reference failed: ", oracle.failure)};
@@ -537,6 +539,7 @@ class CandidateRun {
   int64_t launches_ = 0;
   uint64_t runs_ = 0;
   bool interpreted_ = false;
+  std::string task_failure_;
   std::atomic<bool> worker_lost_{false};
 };
 

@@ -21,6 +21,14 @@ constexpr double kNoiseAge = 600;       // Seconds until the noise is measured a
 constexpr double kGrace = 120;          // Beyond a question's own deadline: the oracle's work.
 constexpr size_t kTasksPerJudge = 16;
 
+void log_spent(const std::string& device, const Json& question, const Json& answer) {
+  std::vector<std::string> parts;
+  for (const auto& [part, seconds] : answer.value("spent", std::vector<std::pair<std::string, double>>())) {
+    if (seconds >= 1e-3) parts.push_back(cat(part, " ", std::llround(seconds * 1e3)));
+  }
+  log_debug(cat(device, ": ", question.value("do", ""), " [ms] ", join(parts, ", ")));
+}
+
 }  // namespace
 
 double GpuInfo::noise_band(double seconds) const {
@@ -190,6 +198,7 @@ GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double
     lane.channel.reset();  // The next lease starts another.
     return answer;
   }
+  log_spent(lane.info.device, question, reply.header);
   answer.lost = false;
   answer.body = std::move(reply.header);
   answer.outcome = outcome_from_string(answer.body.value("outcome", "")).value_or(Outcome::kHarnessFault);

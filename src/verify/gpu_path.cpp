@@ -49,6 +49,7 @@ StageEnd GpuPath::ask_for_reference() {
   reference_ = tools_.references->ask(task_, cases_, weight_seed_);
   if (reference_->failure.empty()) return {};
   lost_ |= reference_->lost;
+  if (!reference_->lost) task_failure_ = reference_->failure;
   return {Outcome::kHarnessFault,
           reference_->lost ? reference_->failure
                            : cat("task ", task_.id, " is of no use: its reference failed: ", reference_->failure)};

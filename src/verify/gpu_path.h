@@ -61,6 +61,8 @@ class GpuPath {
   const std::vector<CaseSpec>& cases() const { return cases_; }
   const std::vector<CaseResult>& results() const { return results_; }  // Of the cases run so far.
   bool worth_another_try() const { return lost_; }
+  // Why the task's reference fails; "" = it does not.
+  const std::string& task_failure() const { return task_failure_; }
   bool ran() const { return ran_; }
   const std::optional<TimingResult>& timing() const { return timing_; }
   double triton_share() const { return triton_share_; }
@@ -87,6 +89,7 @@ class GpuPath {
   KernelSet kernels_;
   std::optional<GpuLease> lane_;
   bool lost_ = false, ran_ = false;
+  std::string task_failure_;
   std::optional<TimingResult> timing_;
   double triton_share_ = 0;
 };

@@ -4,20 +4,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <set>
 #include <thread>
 
 #include "base/check.h"
 #include "base/log.h"
-#include "verify/byte_reader.h"
 
 namespace tritonrl {
 namespace {
 
-constexpr char kBundleMagic[] = "TRPB";
 constexpr size_t kAtATime = 8;  // Jobs of one candidate.
-constexpr size_t kMaxSpecs = 1024;
 
 using Kind = PlanArg::Kind;
 using Numbers = std::map<int64_t, int64_t>;  // Kernel index -> index among those that are sent.
@@ -306,81 +302,6 @@ StageEnd KernelCompiler::compile(const PlanFile& recording, const std::vector<co
   kernels->clear();
   for (Result& result : results) kernels->push_back(std::move(result.kernel));
   return {};
-}
-
-Parsed<PlanFile> link_kernels(PlanFile recording, const KernelSet& kernels) {
-  if (!recording.cubins.empty()) return {std::nullopt, "a recording with cubins of its own"};
-  if (kernels.size() != recording.specs.size()) return {std::nullopt, "a recording with other specs"};
-  std::vector<int64_t> cubin_of(kernels.size(), -1);
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    if (!kernels[i]) continue;
-    cubin_of[i] = static_cast<int64_t>(recording.cubins.size());
-    recording.cubins.push_back(kernels[i]->cubin());
-    recording.cubins.back().kernel = recording.specs[i].kernel;
-    recording.more_bytes.push_back(kernels[i]->file.bytes);
-  }
-  std::vector<Plan> cases;
-  for (Plan& plan : recording.cases) {
-    bool whole = true;
-    for (PlanStep& step : plan.tape) {
-      if (!step.is_launch) continue;
-      std::vector<PlanChoice> left;
-      for (PlanChoice& choice : step.choices) {
-        if (choice.cubin >= 0 || choice.spec < 0) return {std::nullopt, "a launch that brings its own cubin"};
-        choice.cubin = cubin_of[static_cast<size_t>(choice.spec)];
-        if (choice.cubin >= 0) left.push_back(std::move(choice));
-      }
-      whole = whole && !left.empty();
-      step.choices = std::move(left);
-    }
-    if (whole) cases.push_back(std::move(plan));
-  }
-  if (cases.empty() && !recording.cases.empty()) return {std::nullopt, "a launch without a cubin"};
-  recording.cases = std::move(cases);
-  return {std::move(recording), ""};
-}
-
-std::string make_bundle(const PlanFile& recording, const KernelSet& kernels) {
-  std::string out = kBundleMagic;
-  auto number = [&](auto value) { out.append(reinterpret_cast<const char*>(&value), sizeof value); };
-  auto file = [&](const PlanFile& one) {
-    number(static_cast<uint64_t>(one.bytes->size()));
-    out += *one.bytes;
-  };
-  file(recording);
-  number(static_cast<uint32_t>(kernels.size()));
-  for (const auto& kernel : kernels) {
-    number(static_cast<uint8_t>(kernel != nullptr));
-    if (kernel) file(kernel->file);
-  }
-  return out;
-}
-
-Parsed<PlanFile> parse_bundle(std::shared_ptr<const std::string> bytes) {
-  if (bytes->compare(0, 4, kBundleMagic) != 0) return parse_plan_file(std::move(bytes));
-  try {
-    ByteReader in(*bytes);
-    in.raw(4);
-    auto file = [&] {
-      auto parsed = parse_plan_file(std::make_shared<const std::string>(in.raw(in.u64())));
-      if (!parsed) throw Tainted{parsed.why};
-      return std::move(*parsed.value);
-    };
-    PlanFile recording = file();
-    KernelSet kernels;
-    for (size_t n = in.count("specs", kMaxSpecs, 1); n > 0; --n) {
-      kernels.emplace_back();
-      if (!in.yes_or_no()) continue;
-      auto kernel = std::make_shared<CompiledKernel>();
-      kernel->file = file();
-      if (kernel->file.cubins.size() != 1) throw Tainted{"a compiled kernel that is none"};
-      kernels.back() = std::move(kernel);
-    }
-    if (in.left() > 0) throw Tainted{"the bundle goes on after its end"};
-    return link_kernels(std::move(recording), kernels);
-  } catch (const Tainted& tainted) {
-    return {std::nullopt, tainted.why};
-  }
 }
 
 }  // namespace tritonrl

@@ -5,8 +5,6 @@
 // nothing. It names texts and specialisations (PlanSpec); this turns them into cubins with `compile` jobs, in processes
 // that see a kernel's text and nothing else, and remembers them by a key that is computed here. The same text under the
 // same specialisation is compiled once in a run, whichever candidates it came from.
-//
-// GPU processes get the candidate as a bundle: its recording, and the compiled kernel of each of its specs.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "verify/plan.h"
+#include "verify/bundle.h"
 #include "verify/stage_end.h"
 #include "verify/zygote.h"
 
 namespace tritonrl {
-
-struct CompiledKernel {
-  PlanFile file;  // One kernel table, one cubin, no case.
-  const PlanCubin& cubin() const { return file.cubins[0]; }
-};
-
-// By index of the spec; null for one that was not wanted or does not compile.
-using KernelSet = std::vector<std::shared_ptr<const CompiledKernel>>;
 
 class KernelCompiler {
  public:
@@ -73,14 +63,5 @@ struct CompileArguments {
   std::string key() const;  // Of all that the cubin depends on; lines are left out.
 };
 CompileArguments compile_arguments(const PlanFile& recording, size_t spec);
-
-// The recording with the kernels put in: choices without one are gone, and so are cases in which a launch has no choice
-// left. Strict like the parser: a recording that brings cubins of its own, or is left without a case, does not link.
-Parsed<PlanFile> link_kernels(PlanFile recording, const KernelSet& kernels);
-
-// Bundle: "TRPB" | u64 length | recording | u32 specs | for each: u8 0, or u8 1 | u64 length | recording of one cubin.
-std::string make_bundle(const PlanFile& recording, const KernelSet& kernels);
-// Of a bundle, or of a plain recording (a reference's).
-Parsed<PlanFile> parse_bundle(std::shared_ptr<const std::string> bytes);
 
 }  // namespace tritonrl

@@ -81,7 +81,8 @@ struct Verdict {
   std::optional<double> triton_compile_s;  // Of `compile`: what Triton's compiler took; 0 = all known.
   int64_t triton_launches = 0;             // Recorded launches in one forward call.
   std::vector<std::string> sandbox_missing;  // Protections this machine could not give; empty = full sandbox.
-  std::string code;                          // The extracted code, "" when there was none.
+  std::string task_failure;  // Why the task's own reference fails, where that ended it (a harness fault): not in JSON.
+  std::string code;          // The extracted code, "" when there was none.
 
   bool correct() const { return outcome == Outcome::kPass; }
   bool is_harness_fault() const { return outcome == Outcome::kHarnessFault; }

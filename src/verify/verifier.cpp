@@ -9,14 +9,18 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "verify/numa_pool.h"
 
 namespace tritonrl {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kTaskset = "/usr/bin/taskset";
 
 // Children learn weight seeds, which come from the same secret as the inputs. A guess at a configured seed can be held
 // against one, but each guess costs this many dependent steps (about 30 ms of a core), and validate() leaves 2^32 of
@@ -39,13 +43,28 @@ std::string identity(const Candidate& candidate) {
                                  content_hash(candidate.text)}));
 }
 
-// The first `wanted` GPUs of this machine (-1 = all); null where there is none.
-std::unique_ptr<GpuLanes> open_lanes(int64_t wanted, std::shared_ptr<const TimingProtocol> timing) {
+// The first `wanted` GPUs of this machine (-1 = all).
+std::vector<std::string> chosen_gpus(int64_t wanted) {
   std::vector<std::string> devices = GpuLanes::devices();
   auto have = static_cast<int64_t>(devices.size());
-  if (wanted > have) throw environment_error(cat("verify.gpus is ", wanted, ", but this machine has ", have));
+  if (wanted > have) {
+    throw environment_error(cat("verify.gpus is ", wanted, ", but this machine has ", have), "",
+                            "-1 takes as many as there are, and the interpreter where there is none");
+  }
   if (wanted >= 0) devices.resize(static_cast<size_t>(wanted));
+  return devices;
+}
+
+// Null without GPUs.
+std::unique_ptr<GpuLanes> open_lanes(int64_t wanted, std::shared_ptr<const TimingProtocol> timing) {
+  std::vector<std::string> devices = chosen_gpus(wanted);
   return devices.empty() ? nullptr : GpuLanes::open(devices, std::move(timing));
+}
+
+void insist_on_sandbox(const std::vector<std::string>& missing, const VerifyConfig& config) {
+  if (missing.empty() || config.allow_weaker_sandbox) return;
+  throw environment_error(cat("this machine cannot put up the whole sandbox: ", join(missing, ", "), " missing"), "",
+                          "see `tritonrl doctor`; --allow-weaker-sandbox goes on without, for code you trust");
 }
 
 // Something of ours threw. The candidate has no verdict, and the others are none of its business.
@@ -83,33 +102,50 @@ std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, Verif
   return std::unique_ptr<Verifier>(new Verifier(std::move(pool), std::move(config), std::move(seams), {}));
 }
 
+void Verifier::check(const VerifyConfig& config) {
+  insist_on_sandbox(missing_protections(probe_sandbox(find_sandbox_files())), config);
+  chosen_gpus(config.gpus);
+}
+
 std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams) {
   config.validate();
   SandboxFiles files = find_sandbox_files();
   std::vector<std::string> missing = missing_protections(probe_sandbox(files));
-  auto insist = [&] {
-    if (missing.empty() || config.allow_weaker_sandbox) return;
-    throw environment_error(cat("this machine cannot put up the whole sandbox: ", join(missing, ", "), " missing"), "",
-                            "see `tritonrl doctor`; --allow-weaker-sandbox goes on without, for code you trust");
-  };
-  insist();
+  insist_on_sandbox(missing, config);
   if (!missing.empty()) log_warn(cat("weaker sandbox: ", join(missing, ", "), " missing"));
   fs::path worker = fs::path(TRITONRL_SOURCE_DIR) / "worker";
   fs::path python = config.python.empty() ? fs::path(TRITONRL_PYTHON) : fs::path(config.python);
   bool weaker = config.allow_weaker_sandbox;
-  auto starter = [=](ZygoteKind kind) {
-    fs::path script = fs::canonical(worker) / "zygote.py";
-    return spawn_zygote(jail_command(files, weaker, python, {worker},
-                                     {"-I", "-B", script.string(), "--mode", to_string(kind), "--sandbox-library",
-                                      fs::canonical(files.library).string()}));
+  auto starter = [=](const std::string& cpus) {
+    return [=](ZygoteKind kind) {
+      fs::path script = fs::canonical(worker) / "zygote.py";
+      auto command = jail_command(files, weaker, python, {worker},
+                                  {"-I", "-B", script.string(), "--mode", to_string(kind), "--sandbox-library",
+                                   fs::canonical(files.library).string()});
+      if (!cpus.empty()) command.insert(command.begin(), {kTaskset, "-c", cpus});
+      return spawn_zygote(command);
+    };
   };
-  auto opening = std::async(std::launch::async, [&] { return open_lanes(config.gpus, seams.timing); });
-  auto pool = ZygotePool::open(starter);
-  for (const auto& name : pool->missing()) {
-    if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
-  }
-  insist();
   if (!seams.timing) seams.timing = std::make_shared<PlainMean>();
+  auto opening = std::async(std::launch::async, [&] { return open_lanes(config.gpus, seams.timing); });
+  double began = now_s();
+  std::vector<std::string> nodes = numa_nodes();
+  if (nodes.size() < 2 || !fs::exists(kTaskset)) nodes = {""};  // Nothing to pin.
+  std::vector<std::future<std::unique_ptr<ZygotePool>>> coming;
+  for (const std::string& cpus : nodes) {
+    coming.push_back(std::async(std::launch::async, [&starter, cpus] { return ZygotePool::open(starter(cpus)); }));
+  }
+  std::vector<std::unique_ptr<WorkerPool>> pools;
+  for (auto& one : coming) {
+    auto pool = one.get();
+    for (const auto& name : pool->missing()) {
+      if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
+    }
+    pools.push_back(std::move(pool));
+  }
+  auto pool = std::make_unique<NumaPool>(std::move(pools));
+  log_debug(cat("the Python workers came up in ", human_seconds(now_s() - began)));
+  insist_on_sandbox(missing, config);
   auto lanes = opening.get();
   return std::unique_ptr<Verifier>(
       new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing), std::move(lanes)));
@@ -149,7 +185,7 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
     if (fresh) groups.emplace_back();
     groups[it->second].push_back(i);
   }
-  std::atomic<size_t> next{0};
+  std::atomic<size_t> next{0}, done{0};
   std::mutex mutex;  // Guards on_verdict and problem.
   std::exception_ptr problem;
   auto verify_one = [&](const Candidate& candidate) {
@@ -162,7 +198,7 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
     }
   };
   auto work = [&] {
-    for (size_t g = next++; g < groups.size(); g = next++) {
+    for (size_t g = next++; g < groups.size() && !interrupted(); g = next++) {
       try {
         Verdict verdict = verify_one(candidates[groups[g][0]]);
         std::lock_guard lock(mutex);
@@ -172,6 +208,7 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
           copy.candidate_id = candidates[index].id;
           on_verdict(index, std::move(copy));
         }
+        ++done;
       } catch (...) {  // Carried over to the caller's thread.
         std::lock_guard lock(mutex);
         if (!problem) problem = std::current_exception();
@@ -185,6 +222,7 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
   for (size_t i = 0; i < count; ++i) threads.emplace_back(work);
   for (auto& thread : threads) thread.join();
   if (problem) std::rethrow_exception(problem);
+  if (done < groups.size()) throw Interrupted();
 }
 
 }  // namespace tritonrl

@@ -35,6 +35,9 @@ class Verifier {
   // Weights of recordings that are only looked at: no secret, nothing is judged by them.
   static constexpr int64_t kRecordingSeed = 1;
 
+  // What open() refuses for reasons of the machine, found out in a fraction of a second: an incomplete sandbox, GPUs
+  // that are not there. Throws Error (environment).
+  static void check(const VerifyConfig& config);
   // Throws Error (environment) when the sandbox is incomplete and the config does not allow that, or when the Python
   // side does not start; Error (usage) for a bad config.
   static std::unique_ptr<Verifier> open(VerifyConfig config, VerifySeams seams = {});
@@ -43,7 +46,8 @@ class Verifier {
 
   // Blocks until every candidate has a verdict (a harness fault where something of ours throws); order of results =
   // order of input. Candidates with the same task and
-  // text are verified once. `progress` gets the number done so far, from one thread at a time.
+  // text are verified once. `progress` gets the number done so far, from one thread at a time. When asked to stop
+  // (base/interrupt.h), finishes the candidates that are under way and throws Interrupted if others are left.
   std::vector<Verdict> verify(std::span<const Candidate> candidates,
                               const std::function<void(int64_t done)>& progress = {});
   // The same, handing each verdict over as soon as it is there (from one thread at a time). An exception thrown by

@@ -63,7 +63,7 @@ CalibratedTiming::CalibratedTiming(Options options) : options_(options) {
 ReadingSpec CalibratedTiming::spec() const {
   ReadingSpec spec;
   spec.warm_ups = options_.warm_ups;
-  spec.batch = options_.least_readings;
+  spec.batch = std::min(options_.least_slow_readings, options_.least_readings);
   spec.cold = true;
   spec.span_s = options_.span_s;
   spec.readings_per_place = options_.readings_per_place;
@@ -78,8 +78,9 @@ bool CalibratedTiming::want_more(const std::vector<Reading>& readings) const {
     spent_s += std::isfinite(reading.seconds) ? std::max(reading.seconds, 0.0) : 0;
   auto count = static_cast<int64_t>(readings.size());
   if (count >= options_.most_readings || (readings.size() >= kLeastSlow && spent_s >= options_.most_s)) return false;
-  if (count < options_.least_readings) return true;
   auto result = reduce(readings);
+  bool slow = result && result->reference_s + result->candidate_s >= options_.slow_s;
+  if (count < (slow ? options_.least_slow_readings : options_.least_readings)) return true;
   if (!result) return true;
   bool far = result->ratio_low > 1 + options_.far || result->ratio_high < 1 / (1 + options_.far);
   return std::log(result->ratio_high / result->ratio_low) / 2 > (far ? 4 : 1) * options_.half_width;

@@ -16,6 +16,8 @@ namespace tritonrl::calibrated_timing {
 struct Options {
   int64_t warm_ups = 10;
   int64_t least_readings = 50, most_readings = 400;
+  int64_t least_slow_readings = 25;  // Enough where a pair of runs takes slow_s.
+  double slow_s = 2e-3;
   int64_t readings_per_place = 10;
   double span_s = 400e-6;         // Device time in one reading: well above an event's resolution.
   double trim = 0.1;              // Share of the readings that is left out at either end.

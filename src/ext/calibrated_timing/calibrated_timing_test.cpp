@@ -56,7 +56,7 @@ std::vector<Reading> make_readings(Rng& rng, int64_t count, double ratio, const 
 TEST(CalibratedTiming, ReadsAsItIsMeantTo) {
   ReadingSpec spec = CalibratedTiming().spec();
   EXPECT_EQ(spec.warm_ups, 10);
-  EXPECT_GE(spec.batch, 50);
+  EXPECT_EQ(spec.batch, 25);
   EXPECT_TRUE(spec.cold);
   EXPECT_TRUE(spec.clock);
   EXPECT_GE(spec.span_s, 200e-6);
@@ -220,6 +220,11 @@ TEST(CalibratedTiming, StopsWhenItIsSure) {
   EXPECT_FALSE(protocol.want_more(make_readings(rng, 400, 1, {.each = 0.5})));
   EXPECT_TRUE(protocol.want_more(make_readings(rng, 60, 1, {.bad = 1.1})));  // Nothing to go by yet.
   EXPECT_FALSE(protocol.want_more(make_readings(rng, 400, 1, {.bad = 1.1})));
+  auto long_runs = make_readings(rng, 25, 1, {.each = 0.001});
+  for (Reading& reading : long_runs) reading.reference_s *= 1e3, reading.candidate_s *= 1e3;
+  EXPECT_FALSE(protocol.want_more(long_runs)) << "runs of milliseconds need fewer readings";
+  long_runs.pop_back();
+  EXPECT_TRUE(protocol.want_more(long_runs));
   auto slow = make_readings(rng, 6, 1, {.each = 0.05});
   for (Reading& reading : slow) reading.seconds = 2;
   EXPECT_FALSE(protocol.want_more(slow));

@@ -72,9 +72,25 @@ void Judgement::add(int64_t from, const at::Tensor& chunk) {
   });
 }
 
+// Half the passes over memory, for chunks in which nothing is wrong; else false, and nothing has happened.
+bool Judgement::all_right(int64_t from, const at::Tensor& chunk) {
+  const Expectation& e = expected_;
+  at::Tensor t = e.truth_.narrow(0, from, chunk.numel());
+  at::Tensor error = at::sub(t, chunk), squares = error.dot(error);
+  at::Tensor bound = t.abs().mul_(e.allowed_).add_(e.allowed_ * e.rms_truth_ + e.quantum_);
+  auto [low, high] = error.div_(bound).aminmax();
+  at::Tensor sums = at::stack({squares, at::maximum(low.neg(), high)}).cpu();
+  double worst = sums[1].item<double>();
+  if (!(worst < 1)) return false;  // A NaN is no number below 1.
+  sum_squares_ += sums[0].item<double>();
+  worst_ = std::max(worst_, worst);
+  return true;
+}
+
 void Judgement::add_floats(int64_t from, const at::Tensor& chunk) {
   const Expectation& e = expected_;
   int64_t n = chunk.numel();
+  if (!e.reference_.defined() && all_right(from, chunk)) return;
   at::Tensor t = e.truth_.narrow(0, from, n), c = chunk.to(at::kDouble);
   at::Tensor error = at::sub(c, t).abs_(), bound = t.abs().add_(e.rms_truth_).mul_(e.allowed_).add_(e.quantum_);
   at::Tensor wrong, not_finite;

@@ -50,6 +50,7 @@ class Judgement {
   Comparison finish() const;
 
  private:
+  bool all_right(int64_t from, const at::Tensor& chunk);
   void add_floats(int64_t from, const at::Tensor& chunk);
   void add_exact(int64_t from, const at::Tensor& chunk);
   void note_wrong(int64_t from, const at::Tensor& chunk, const at::Tensor& wrong, bool not_finite);

@@ -78,6 +78,7 @@ void Judge::serve() {
     ChannelMessage question;
     if (verifier_.receive(&question, -1) != Channel::Answer::kCame) return;
     Json reply;
+    spent_ = {};
     try {
       reply = answer(question.header, std::move(question.payload));
     } catch (const ReplayFailure& failure) {
@@ -95,6 +96,7 @@ void Judge::serve() {
     } catch (const std::exception& error) {
       reply = {{"outcome", "harness_fault"}, {"message", std::string(error.what()).substr(0, 1000)}};
     }
+    reply["spent"] = spent_.json();
     if (!verifier_.send(reply)) return;
   }
 }
@@ -226,7 +228,12 @@ Json Judge::ask(Json question, const std::string& payload) {
   ChannelMessage reply;
   auto came = Channel::Answer::kGone;
   if (at_work_->channel->send(question, payload)) came = at_work_->channel->receive(&reply, seconds);
-  if (came == Channel::Answer::kCame && reply.header.contains("ok")) return std::move(reply.header);
+  if (came == Channel::Answer::kCame && reply.header.contains("ok")) {
+    for (const auto& [part, spent] : reply.header.value("spent", std::vector<std::pair<std::string, double>>())) {
+      spent_.add("replayer's " + part, spent);
+    }
+    return std::move(reply.header);
+  }
   if (came == Channel::Answer::kLate) {
     replace_replayer();
     throw ReplayFailure{Outcome::kTimeout, "the kernels did not end before the deadline"};
@@ -414,13 +421,18 @@ Json Judge::run(const Json& question) {
     if (!why.empty()) return {{"outcome", to_string(Outcome::kPass)}, {"message", ""}, {"skipped", why}};
   }
   ReferenceCase& at = reference(question);
+  spent_.mark("reference");
   const Oracle& expected = oracle(question, at);
+  spent_.mark("oracle");
   const Plan& plan = candidate_plan(question);
   until_ = now_s() + question.value("deadline_s", kPatience);  // The reference's time is not the candidate's.
   greet();
   give_candidate();
+  spent_.mark("load");
   give_weights("candidate", plan, at, question.at("weight_seed").get<int64_t>());
+  spent_.mark("weights");
   give_inputs("candidate", plan, at);
+  spent_.mark("inputs");
   Json done = ask({{"do", "forward"},
                    {"slot", "candidate"},
                    {"case", plan.name},
@@ -428,7 +440,9 @@ Json Judge::run(const Json& question) {
                    {"careful", true},
                    {"seed", question.at("input_seed")},
                    {"poison", question.at("poison")}});
+  spent_.mark("forward");
   Comparison comparison = collect(plan, at, expected);
+  spent_.mark("compare");
   Json reply = {{"outcome", to_string(comparison.outcome)}, {"message", comparison.message}};
   if (std::isfinite(comparison.worst)) reply["worst"] = comparison.worst;
   if (comparison.outcome == Outcome::kPass) {
@@ -436,7 +450,9 @@ Json Judge::run(const Json& question) {
     if (problem.empty() && done.at("damage").get<int64_t>() > 0) problem = "a kernel writes outside of its tensors";
     if (!problem.empty()) reply = {{"outcome", "wrong_output"}, {"message", problem}};
   }
+  spent_.mark("changed inputs");
   ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
+  spent_.mark("forget");
   return reply;
 }
 
@@ -456,18 +472,22 @@ Json Judge::time(const Json& question) {
     at_work_->reference = key;
     give_weights("reference", *at.plan, at, weight_seed);
   }
+  spent_.mark("load");
   if (!again) {
     draw_inputs(at, seeds[0]);
     give_inputs("reference", *at.plan, at);
   }
+  spent_.mark("reference's inputs");
   Json second = question;
   second["input_seed"] = seeds[1];
   const Oracle& expected = oracle(second, at);
+  spent_.mark("oracle");
   until_ = now_s() + question.value("deadline_s", kPatience);
   if (!again) {
     give_weights("candidate", plan, at, weight_seed);
     give_inputs("candidate", plan, at);
   }
+  spent_.mark("inputs");
   Json restore = Json::array();
   for (size_t i : at.mutated) restore.push_back(plan.inputs[i].value);
   Json timed = ask({{"do", "time"},
@@ -477,7 +497,9 @@ Json Judge::time(const Json& question) {
                     {"first_place", question.value("first_place", 0)},
                     {"again", again},
                     {"restore", restore}});
+  spent_.mark("timing");
   Comparison comparison = collect(plan, at, expected);
+  spent_.mark("compare");
   Json reply = {{"outcome", to_string(comparison.outcome)},
                 {"message", comparison.message.empty() ? "" : "while it was timed, " + comparison.message},
                 {"readings", timed.at("readings")}};

@@ -11,7 +11,7 @@
 //   hello      {"memory_share": x}     -> {"name", "memory", "bandwidth"}
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
-//   candidate  {} + its bundle (kernel_compiler.h); replaces the last one
+//   candidate  {} + its bundle (bundle.h); replaces the last one
 //   run        {"task", "case", "values", "additional", "weight_seed", "input_seed", "poison", "launches",
 //   "deadline_s"}
 //                                      -> {"outcome", "message", "worst"}, or for an additional case that the reference
@@ -21,6 +21,8 @@
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
 //   lint       {"task", "case", "weight_seed", "input_seeds": [a, b], "deadline_s"}     (task_lint.h)
 //                                      -> {"flags": [[flag, detail], ...], "drops_tried", "drops_impossible"}
+//
+// Every answer carries {"spent": [[part, seconds], ...]}: where its time went.
 //
 // A replayer that is gone without a word (killed for want of memory, say) is replaced and the question asked again;
 // only the third time it is the candidate's doing.
@@ -36,11 +38,12 @@
 #include <string>
 #include <vector>
 
+#include "verify/bundle.h"
 #include "verify/channel.h"
 #include "verify/gpu/compare_device.h"
+#include "verify/gpu/spent.h"
 #include "verify/gpu/staging.h"
 #include "verify/gpu/tape.h"
-#include "verify/kernel_compiler.h"
 
 namespace tritonrl {
 
@@ -142,6 +145,7 @@ class Judge {
   std::string candidate_bytes_;
   std::optional<PlanFile> candidate_;
   double until_ = 0;  // Deadline of the question at hand.
+  Spent spent_;       // On it.
   double bandwidth_ = 0;
   int64_t cache_bytes_ = 0;
   int faults_ = 0;

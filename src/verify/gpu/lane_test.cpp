@@ -266,11 +266,15 @@ TEST(Judge, GivesUpAGpuOnWhichNoReplayerComesUp) {
 TEST_F(LaneTest, DeadJudgeIsReplaced) {
   {
     GpuLease lease = lanes_->acquire();
-    GpuAnswer answer = lease.run({"no such task", "full", 1, 2, 0, true, 5});
+    GpuRun run;
+    run.task = "no such task";
+    run.name = "full";
+    run.deadline_s = 5;
+    GpuAnswer answer = lease.run(run);
     EXPECT_EQ(answer.outcome, Outcome::kHarnessFault);
     EXPECT_FALSE(answer.lost);
     lease.kill_judge();
-    answer = lease.run({"no such task", "full", 1, 2, 0, true, 5});
+    answer = lease.run(run);
     EXPECT_TRUE(answer.lost);
   }
   EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "verify/gpu/guarded_memory.h"
 #include "verify/gpu/own_kernels.h"
+#include "verify/gpu/spent.h"
 #include "verify/gpu/timing.h"
 #include "verify/timing_json.h"
 
@@ -295,11 +296,15 @@ Json Replayer::time(const Json& question) {
     originals[id.get<int64_t>()] = candidate.value(id.get<int64_t>()).clone();
   }
   Json reply = Json::object();
+  Spent spent;
   if (!question.value("again", false)) {
     reply["chosen"] = tune(candidate);
+    spent.mark("tuning");
     reply["triton_share"] = triton_share(candidate);
+    spent.mark("share");
     reply["reference_bytes"] = peak_of_forward(reference);
     reply["candidate_bytes"] = peak_of_forward(candidate);
+    spent.mark("peak memory");
   }
 
   TimingRequest request;
@@ -311,12 +316,15 @@ Json Replayer::time(const Json& question) {
     };
   }
   bool room = true;
+  double moving_s = 0;
   request.move = [&] {
+    double began = now_s();
     candidate.forget_forward();
     reference.forget_forward();
     GuardedMemory::rotate();
     // Where there is no room to move in, what stays is still timed.
     room = room && reference.relocate() && candidate.relocate();
+    moving_s += now_s() - began;
   };
   request.spec = reading_spec_from_json(question.at("spec"));
   request.first_place = question.value("first_place", int64_t{0});
@@ -327,7 +335,11 @@ Json Replayer::time(const Json& question) {
     wait();
   }
   GuardedMemory::set_poisoning(true);
+  spent.mark("readings");
+  spent.add("readings", -moving_s);
+  spent.add("moving", moving_s);
   reply["readings"] = to_json(readings);
+  reply["spent"] = spent.json();
   return reply;
 }
 

@@ -29,11 +29,11 @@
 #include <memory>
 #include <string>
 
+#include "verify/bundle.h"
 #include "verify/channel.h"
 #include "verify/gpu/driver.h"
 #include "verify/gpu/staging.h"
 #include "verify/gpu/tape.h"
-#include "verify/kernel_compiler.h"
 
 namespace tritonrl {
 

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +26,9 @@ constexpr int kMaxFaultsInARow = 3;  // Replayers that did not come up, until th
 constexpr size_t kMaxTasks = 16;
 constexpr int kAttempts = 3;  // A replayer may be lost to somebody else's doing, and its spare too.
 
-struct ReplayerGone {};
+struct ReplayerGone {
+  bool killed = false;  // By SIGKILL: somebody else's doing, as no kernel can send it.
+};
 
 }  // namespace
 
@@ -142,7 +145,8 @@ Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     try {
       return (this->*fn)(asked);
-    } catch (const ReplayerGone&) {
+    } catch (const ReplayerGone& gone) {
+      if (gone.killed && attempt + 1 == kAttempts) throw;
       asked.erase("again");  // What an earlier question prepared is gone too.
     } catch (const ReplayFailure& failure) {
       if (failure.outcome != Outcome::kOutOfMemory || attempt > 0) throw;
@@ -239,8 +243,9 @@ Json Judge::ask(Json question, const std::string& payload) {
     throw ReplayFailure{Outcome::kTimeout, "the kernels did not end before the deadline"};
   }
   if (came == Channel::Answer::kGone) {
+    auto end = at_work_->channel->ended();
     replace_replayer();
-    throw ReplayerGone{};
+    throw ReplayerGone{end && end->signal == SIGKILL};
   }
   const Json& failure = reply.header.at("failure");
   ReplayFailure thrown{outcome_from_string(failure.at("outcome").get<std::string>()).value_or(Outcome::kHarnessFault),

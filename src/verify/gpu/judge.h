@@ -24,8 +24,8 @@
 //
 // Every answer carries {"spent": [[part, seconds], ...]}: where its time went.
 //
-// A replayer that is gone without a word (killed for want of memory, say) is replaced and the question asked again;
-// only the third time it is the candidate's doing.
+// A replayer that is gone without a word is replaced and the question asked again. The third time it is the candidate's
+// doing, unless the replayer was killed from outside (for want of memory, say): that is the machine's.
 //
 // A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, and
 // {"quarantined": reason} that this GPU is given up.

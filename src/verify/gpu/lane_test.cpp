@@ -254,6 +254,53 @@ TEST_F(LaneTest, CasesThatTheReferenceCannotDoAreSkipped) {
   EXPECT_NE(results["larger"].message, "");
 }
 
+// A replayer in Python that greets and then ends by a signal as soon as it is asked for anything.
+constexpr const char* kDyingReplayer = R"(import json, os, socket, struct
+os.close(2)  # Its judge may be gone before it.
+wire = socket.socket(fileno=3)
+while True:
+    frame = wire.recv(1 << 20)
+    if not frame:
+        break
+    length = struct.unpack("<I", frame[:4])[0]
+    if json.loads(frame[12:12 + length])["do"] != "hello":
+        os.kill(os.getpid(), %SIGNAL%)
+    answer = b'{"ok": true}'
+    wire.sendall(struct.pack("<IQ", len(answer), 0) + answer)
+)";
+
+TEST_F(LaneTest, WhoIsToBlameForLostReplayers) {
+  Task task;
+  task.source = kTask;
+  auto reference = references_->ask(task, {{"full", {}, false, 1}}, 1234);
+  ASSERT_EQ(reference->failure, "");
+  auto program = std::filesystem::temp_directory_path() / cat("dying_replayer_", ::getpid());
+  for (int signal : {SIGKILL, SIGSEGV, SIGABRT}) {
+    write_file(program, cat("#!", TRITONRL_PYTHON, " -I\n", replace_all(kDyingReplayer, "%SIGNAL%", cat(signal))));
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    auto judge = Channel::start({cat(TRITONRL_BUILD_DIR, "/tritonrl_judge"), "cpu", program.string()});
+    auto ask = [&](const Json& question, const std::string& payload = "") {
+      ChannelMessage reply;
+      judge->send(question, payload);
+      EXPECT_EQ(judge->receive(&reply, 120), Channel::Answer::kCame);
+      return reply.header;
+    };
+    EXPECT_EQ(ask({{"do", "hello"}})["outcome"], "pass");
+    EXPECT_EQ(ask({{"do", "task"}, {"key", reference->key}}, *reference->file.bytes)["outcome"], "pass");
+    EXPECT_EQ(ask({{"do", "candidate"}}, *reference->file.bytes)["outcome"], "pass");
+    Json answer = ask({{"do", "run"},
+                       {"task", reference->key},
+                       {"case", "full"},
+                       {"weight_seed", 1234},
+                       {"input_seed", 5},
+                       {"poison", 6},
+                       {"deadline_s", 60}});
+    EXPECT_EQ(answer["outcome"], signal == SIGKILL ? "harness_fault" : "runtime_error") << answer;
+    EXPECT_EQ(answer.value("lost", false), signal == SIGKILL) << answer;
+  }
+  std::filesystem::remove(program);
+}
+
 TEST(Judge, GivesUpAGpuOnWhichNoReplayerComesUp) {
   auto judge = Channel::start({cat(TRITONRL_BUILD_DIR, "/tritonrl_judge"), "cpu", "/bin/false"});
   judge->send({{"do", "hello"}});

@@ -10,11 +10,7 @@
 
 namespace tritonrl {
 
-namespace {
-
 size_t level_index(int level) { return level >= 2 ? 1 : 0; }
-
-}  // namespace
 
 void SamplerConfig::validate() const {
   if (level2_share < 0 || level2_share > 1) throw usage_error("level2_share must be 0 to 1");

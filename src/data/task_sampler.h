@@ -38,6 +38,8 @@ class TaskSampler {
   virtual std::map<std::string, double> metrics() const = 0;  // E.g. "sampler/level2_share".
 };
 
+size_t level_index(int level);  // 0 for level 1, 1 for all above.
+
 struct SamplerConfig {
   std::string type = "fixed_mix";
   double level2_share = 0.5;  // Share of drawn tasks that are of level 2.

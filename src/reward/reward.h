@@ -10,8 +10,7 @@
 //   binary        1 for a correct candidate, else 0
 //   speed         min(speedup, speed_cap) for a correct candidate (1 when not timed), else 0
 //   hierarchical  binary for the tokens of the code and speed for those of the plan before it (TritonRL); as one
-//   number,
-//                 code + plan_weight * plan
+//                 number: code + plan_weight * plan
 #pragma once
 
 #include <optional>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -26,9 +27,9 @@ inline JobAnswer exited(const Json& header, const std::string& area) {
   return answer;
 }
 
-inline JobAnswer failure(const std::string& nonce, const char* kind) {
+inline JobAnswer failure(const std::string& nonce, const char* kind, const char* message = "no luck") {
   return exited(
-      {{"nonce", nonce}, {"ok", false}, {"failure", {{"kind", kind}, {"phase", "forward"}, {"message", kind}}}}, "");
+      {{"nonce", nonce}, {"ok", false}, {"failure", {{"kind", kind}, {"phase", "forward"}, {"message", message}}}}, "");
 }
 
 inline JobAnswer oracle_answer(const std::string& nonce) {
@@ -57,33 +58,34 @@ inline JobAnswer interpret_answer(const std::string& nonce, const float (&output
                 bytes_of(output));
 }
 
-inline JobAnswer compile_answer(const std::string& nonce) {
-  return exited({{"nonce", nonce}, {"ok", true}}, write_plan_file(file_of({})));
-}
-
-// A recording of every case the job names; those of `failing` are left out and listed as failed, where they may be.
-inline JobAnswer record_answer(const std::string& nonce, const Job& job, const std::vector<std::string>& failing = {}) {
+// A recording of every case the job names, and what a worker says with one.
+inline PlanFile recording(const Json& args) {
   PlanFile file = file_of({});
-  Json failures = Json::array();
-  for (const Json& spec : job.args["cases"]) {
-    auto name = spec["name"].get<std::string>();
-    if (std::find(failing.begin(), failing.end(), name) == failing.end()) {
-      file.cases.push_back(small_plan(name, {4}));
-    } else {
-      Json why = {{"kind", "runtime_error"}, {"phase", "forward"}, {"message", "no luck"}};
-      failures.push_back({{"case", name}, {"failure", why}});
-    }
-  }
-  Json header = {{"nonce", nonce}, {"ok", true}};
-  if (!failures.empty()) header["failures"] = failures;
-  return exited(header, write_plan_file(with_specs(std::move(file))));
+  for (const Json& spec : args["cases"]) file.cases.push_back(small_plan(spec["name"], {4}));
+  return with_specs(std::move(file));
+}
+inline JobAnswer record_answer(const std::string& nonce, const PlanFile& file) {
+  return exited({{"nonce", nonce}, {"ok", true}}, write_plan_file(file));
 }
 
+inline JobAnswer compile_answer(const std::string& nonce) { return record_answer(nonce, file_of({})); }
+
+// The same without one case, which is listed as failed.
+inline JobAnswer record_answer(const std::string& nonce, const Job& job, const std::string& failing) {
+  PlanFile file = recording(job.args);
+  auto fails = [&](const Plan& plan) { return plan.name == failing; };
+  file.cases.erase(std::remove_if(file.cases.begin(), file.cases.end(), fails), file.cases.end());
+  Json why = {{"kind", "runtime_error"}, {"phase", "forward"}, {"message", "no luck"}};
+  Json failures = Json::array({{{"case", failing}, {"failure", why}}});
+  return exited({{"nonce", nonce}, {"ok", true}, {"failures", failures}}, write_plan_file(file));
+}
+
+// Of a correct candidate: without its launches the output is garbage.
 inline JobAnswer honest_answer(const Job& job, const std::string& nonce) {
-  const float garbage[4] = {-1e30f, 0, 0, 0};
+  const float garbage[4] = {NAN, NAN, NAN, NAN};
   if (job.kind == "oracle") return oracle_answer(nonce);
   if (job.kind == "compile") return compile_answer(nonce);
-  if (job.kind == "record") return record_answer(nonce, job);
+  if (job.kind == "record") return record_answer(nonce, recording(job.args));
   return job.args["launches"].get<bool>() ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
 }
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "verify/case_run.h"
 #include "verify/compare.h"
 #include "verify/extract.h"
 #include "verify/recording.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr size_t kMaxJobHeader = (1 << 20) - 4096;  // A frame's limits, less what the funnel adds.
 constexpr size_t kMaxJobPayload = 1 << 30;
+constexpr double kMostGrowth = 8;  // Half as large again in five dimensions is 7.6.
 
 using Ending = StageEnd;
 
@@ -35,24 +37,29 @@ bool same_outputs(const Nest<TensorView>& a, const Nest<TensorView>& b) {
   return true;
 }
 
-// Program instances of a forward, each autotuned launch at its first configuration.
-int64_t first_choices(const Plan& plan) {
-  double programs = 0;
-  for (const PlanStep& step : plan.tape) {
-    if (!step.is_launch || step.choices.empty()) continue;
-    double launch = 1;
-    for (int64_t size : step.choices[0].grid) launch *= static_cast<double>(size);
-    programs += launch;
-  }
-  return static_cast<int64_t>(std::min(programs, 1e15));
-}
-
 bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-+/@", c); }
 
-std::string sizes_text(const std::map<std::string, int64_t>& constants) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : constants) parts.push_back(cat(name, " = ", value));
-  return join(parts, ", ");
+int64_t elements(const Nest<TensorView>& tensors) {
+  if (tensors.kind == Nest<TensorView>::Kind::kLeaf) return tensors.leaf.numel();
+  int64_t sum = 0;
+  for (const auto& child : tensors.children) sum += elements(child);
+  return sum;
+}
+
+int64_t input_elements(const OracleAnswer& oracle) {
+  int64_t sum = 0;
+  for (const OracleInput& input : oracle.inputs) sum += input.is_tensor ? input.tensor.numel() : 0;
+  return sum;
+}
+
+// How many times the elements of the original a case has, among the inputs or the outputs, whichever grew more; at
+// least 1. It is the task's doing alone.
+double growth(const OracleAnswer& original, const OracleAnswer& other) {
+  auto ratio = [](int64_t before, int64_t after) {
+    return static_cast<double>(after) / static_cast<double>(std::max<int64_t>(before, 1));
+  };
+  return std::max({1.0, ratio(input_elements(original), input_elements(other)),
+                   ratio(elements(original.outputs), elements(other.outputs))});
 }
 
 Outcome outcome_of(const ChildFailure& failure) {
@@ -352,6 +359,7 @@ class CandidateRun {
 
   Ending record_for_interpreter(const std::string& mode, double until) {
     requests_.clear();
+    growth_.clear();
     settled_.clear();
     for (const CaseSpec& spec : specs_) {
       if (!spec.not_possible.empty()) {
@@ -365,6 +373,13 @@ class CandidateRun {
         continue;
       }
       if (!oracle->failure.empty()) return unusable(*oracle);
+      double grown = requests_.empty() ? 1 : growth(*requests_[0].oracle, *oracle);
+      if (spec.additional && grown > kMostGrowth) {
+        skip(spec,
+             cat("its arrays are ", std::lround(grown), " times those of the task: too large for the interpreter"));
+        continue;
+      }
+      growth_[spec.name] = grown;
       requests_.push_back({spec, oracle});
     }
     CHECK(!requests_.empty()) << "a task without cases";
@@ -377,12 +392,6 @@ class CandidateRun {
     recording_ = std::move(*recording.value);
     for (const auto& [name, failure] : recording_.failed) {
       settled_[name] = {name, outcome_of(failure), failure.message, std::nullopt};
-    }
-    for (const CaseRequest& request : requests_) {
-      if (!request.spec.additional || settled_.count(request.spec.name)) continue;
-      int64_t programs = first_choices(recording_.plan(request.spec));
-      if (programs <= f_.config_.max_programs) continue;
-      skip(request.spec, cat("it takes ", programs, " program instances, too many for the interpreter"));
     }
     return {};
   }
@@ -422,8 +431,11 @@ class CandidateRun {
   Ending interpret(const CaseRequest& request, const OracleAnswer& oracle, double until, bool with_launches) {
     // Programs run in order, backwards, in order, ...: what depends on the order shows up.
     uint64_t poison = poison_.next_u64() >> 12 << 1 | (with_launches ? runs_++ & 1 : 0);
-    InterpretRequest wanted = interpret_arguments(recording_, recording_.plan(request.spec), oracle, poison,
-                                                  f_.config_.max_programs, with_launches);
+    // A product's work grows faster than its arrays do, at most with their square.
+    double grown = growth_.at(request.spec.recorded_as());
+    auto programs = static_cast<int64_t>(static_cast<double>(f_.config_.max_programs) * grown * grown);
+    InterpretRequest wanted =
+        interpret_arguments(recording_, recording_.plan(request.spec), oracle, poison, programs, with_launches);
     Job job{"interpret", std::move(wanted.args), std::move(wanted.payload)};
     job.deadline_s = until - now_s();
     if (job.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
@@ -438,8 +450,7 @@ class CandidateRun {
       results_.back().worst = std::max(results_.back().worst.value_or(0), comparison.worst);
     }
     if (comparison.outcome != Outcome::kPass) {
-      std::string sizes = request.spec.constants.empty() ? "" : cat(" (with ", sizes_text(request.spec.constants), ")");
-      return {comparison.outcome, comparison.message + sizes};
+      return {comparison.outcome, comparison.message + with_sizes(request.spec)};
     }
     if (!result.value->guards_intact) return {Outcome::kWrongOutput, "a kernel writes outside of its tensors"};
     for (size_t i = 0; i < oracle.inputs.size(); ++i) {
@@ -481,28 +492,11 @@ class CandidateRun {
 
   Ending full_run() {
     if (gpu_) return gpu_->full_run(f_.config_.full_deadline_s, skipped(Stage::kTinyRun));
-    Ending first_failure;
-    bool again = true;
-    for (const CaseSpec& spec : specs_) {
-      if (spec.tiny) continue;
-      if (auto known = settled_.find(spec.name); known != settled_.end()) {
-        results_.push_back(known->second);
-      } else {
-        results_.push_back({spec.name, Outcome::kPass, "", std::nullopt});
-        run_case(spec, again);
-        again = false;
-      }
-      Ending ending = case_end(results_.back(), spec);
-      if (first_failure.outcome == Outcome::kPass) first_failure = ending;
-      // What is left of the cases is only of interest where the ordinary ones passed.
-      bool ours = ending.outcome == Outcome::kHarnessFault;
-      if (ours || (ending.outcome != Outcome::kPass && !spec.additional)) return ending;
-    }
-    return first_failure;
+    return run_cases(specs_, settled_, &results_, [this](const CaseSpec& spec, bool first) { run_case(spec, first); });
   }
 
   void run_case(const CaseSpec& spec, bool twice) {
-    double until = now_s() + f_.config_.full_deadline_s;
+    double until = now_s() + f_.config_.full_deadline_s * growth_.at(spec.recorded_as());
     for (int64_t index = 0; index < spec.input_seeds; ++index) {
       auto oracle = ask(spec, index);
       if (std::string why = cannot_do(spec, *oracle); !why.empty()) {
@@ -528,9 +522,10 @@ class CandidateRun {
   Rng inputs_, poison_;
   std::string code_;
   std::vector<CaseSpec> specs_;
-  std::vector<CaseRequest> requests_;          // Those with a recording of their own.
-  std::map<std::string, CaseResult> settled_;  // By case: skipped, or failed before it was run.
-  std::vector<CaseResult> results_;            // The last is the one being run.
+  std::vector<CaseRequest> requests_;     // Those with a recording of their own.
+  std::map<std::string, double> growth_;  // Of their arrays over those of the first, by case.
+  SettledCases settled_;
+  std::vector<CaseResult> results_;  // The last is the one being run.
   Recording recording_;
   std::optional<GpuPath> gpu_;
   std::vector<std::string> delegated_;
@@ -569,7 +564,7 @@ std::string Funnel::lint(const Task& task) const {
     if (spec.additional) continue;  // Skipped where the reference cannot do it.
     auto oracle = run.ask(spec, 0);
     if (oracle->lost) throw environment_error(oracle->failure);
-    std::string sizes = spec.constants.empty() ? "" : cat(" (with ", sizes_text(spec.constants), ")");
+    std::string sizes = with_sizes(spec);
     if (!oracle->failure.empty()) return clean_message(cat("the reference fails", sizes, ": ", oracle->failure));
     Comparison self = compare_outputs(oracle->outputs, oracle->outputs, oracle->truth);
     if (self.outcome != Outcome::kPass) return cat("the reference fails its own comparison", sizes, ": ", self.message);

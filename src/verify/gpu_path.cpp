@@ -16,12 +16,6 @@ namespace {
 constexpr double kFloorShare = 0.9;  // Of what the memory needs: faster than that is no measurement.
 constexpr int64_t kMaxReadings = 1000;
 
-std::string sizes_text(const std::map<std::string, int64_t>& constants) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : constants) parts.push_back(cat(name, " = ", value));
-  return join(parts, ", ");
-}
-
 }  // namespace
 
 GpuPath::GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
@@ -109,11 +103,6 @@ StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
   return {};
 }
 
-std::optional<CaseResult> GpuPath::settled(const CaseSpec& spec) const {
-  auto it = settled_.find(spec.name);
-  return it == settled_.end() ? std::nullopt : std::optional(it->second);
-}
-
 void GpuPath::settle(const CaseSpec& spec, const StageEnd& failed) {
   settled_[spec.name] = {spec.name, failed.outcome, failed.message, std::nullopt};
 }
@@ -147,9 +136,7 @@ StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until,
   } else if (at_ && launches && answer.body.contains("worst")) {
     at_->worst = std::max(at_->worst.value_or(0), answer.body["worst"].get<double>());
   }
-  if ((ended.outcome == Outcome::kWrongOutput || ended.outcome == Outcome::kNotFinite) && !spec.constants.empty()) {
-    ended.message += cat(" (with ", sizes_text(spec.constants), ")");
-  }
+  if (ended.outcome == Outcome::kWrongOutput || ended.outcome == Outcome::kNotFinite) ended.message += with_sizes(spec);
   return ended;
 }
 
@@ -179,43 +166,27 @@ StageEnd GpuPath::tiny_run(double deadline_s) {
   return ended;
 }
 
-StageEnd GpuPath::run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch) {
+void GpuPath::run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch) {
+  at_ = &results_.back();
   StageEnd ended;
   for (int64_t index = 0; index < spec.input_seeds; ++index) {
     ended = replay(spec, index, until, true);
-    if (!at_->outcome) return {};  // Skipped.
+    if (!at_->outcome) break;  // Skipped.
     // Other garbage in fresh memory must not matter.
     if (ended.outcome == Outcome::kPass && twice && index == 0) ended = replay(spec, index, until, true);
     if (ended.outcome == Outcome::kPass && with_kill_switch && index == 0) ended = without_triton(spec, until);
     if (ended.outcome != Outcome::kPass) break;
   }
-  at_->outcome = ended.outcome;
-  at_->message = ended.message;
-  return ended;
+  if (at_->outcome) *at_ = {spec.name, ended.outcome, ended.message, at_->worst};
+  at_ = nullptr;
 }
 
 StageEnd GpuPath::full_run(double deadline_s, bool with_kill_switch) {
   StageEnd ready = lease();
   if (ready.outcome != Outcome::kPass) return ready;
-  StageEnd first_failure;
-  bool again = true;
-  for (const CaseSpec& spec : cases_) {
-    if (spec.tiny) continue;
-    if (auto known = settled(spec)) {
-      results_.push_back(*known);
-    } else {
-      results_.push_back({spec.name, Outcome::kPass, "", std::nullopt});
-      at_ = &results_.back();
-      run_case(spec, now_s() + deadline_s, again, with_kill_switch && !spec.additional);
-      at_ = nullptr;
-      again = false;
-    }
-    StageEnd ended = case_end(results_.back(), spec);
-    if (first_failure.outcome == Outcome::kPass) first_failure = ended;
-    // What is left of the cases is only of interest where the ordinary ones passed.
-    if (ended.outcome == Outcome::kHarnessFault || (ended.outcome != Outcome::kPass && !spec.additional)) return ended;
-  }
-  return first_failure;
+  return run_cases(cases_, settled_, &results_, [&](const CaseSpec& spec, bool first) {
+    run_case(spec, now_s() + deadline_s, first, with_kill_switch && !spec.additional);
+  });
 }
 
 StageEnd GpuPath::time(double deadline_s) {

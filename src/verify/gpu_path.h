@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "verify/case_run.h"
 #include "verify/gpu_lane.h"
 #include "verify/kernel_compiler.h"
 #include "verify/plan.h"
 #include "verify/reference.h"
-#include "verify/stage_end.h"
 #include "verify/timing_protocol.h"
 
 namespace tritonrl {
@@ -47,10 +47,9 @@ class GpuPath {
 
   StageEnd record(const std::string& code, const RunRecord& run_record);
   void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the recording's specs.
-  // Why an additional case cannot be tried, or how the candidate failed in it already; nothing where it is to be run.
-  std::optional<CaseResult> settled(const CaseSpec& spec) const;
-  void settle(const CaseSpec& spec, const StageEnd& failed);  // Say, in compiling its kernels.
-  StageEnd lease();                                           // Waits for a GPU; the stages below do it themselves.
+  // The candidate failed in an additional case before it could be run: in compiling its kernels, say.
+  void settle(const CaseSpec& spec, const StageEnd& failed);
+  StageEnd lease();  // Waits for a GPU; the stages below do it themselves.
   StageEnd tiny_run(double deadline_s);
   StageEnd full_run(double deadline_s, bool with_kill_switch);
   StageEnd time(double deadline_s);
@@ -69,7 +68,7 @@ class GpuPath {
 
  private:
   StageEnd replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
-  StageEnd run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch);
+  void run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch);
   StageEnd without_triton(const CaseSpec& spec, double until);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;
   StageEnd end(const GpuAnswer& answer);
@@ -83,7 +82,7 @@ class GpuPath {
   Rng inputs_, poison_;
   std::shared_ptr<const Reference> reference_;
   PlanFile recording_;
-  std::map<std::string, CaseResult> settled_;  // By case.
+  SettledCases settled_;
   std::vector<CaseResult> results_;
   CaseResult* at_ = nullptr;  // The one being run.
   KernelSet kernels_;

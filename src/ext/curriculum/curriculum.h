@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Curricula: samplers that choose tasks by how the policy did on those before.
 //
-//   Adaptive  share of level 2 = least + (most - least) x min(accuracy on level 1 / target, 1): the harder level comes
-//   in
-//             as the easier one is learnt
+//   Adaptive  share of level 2 = least + (most - least) x min(accuracy on level 1 / target, 1): the harder level
+//             comes in as the easier one is learnt
 //   Gate      leaves out tasks whose last groups were all solved throughout, or not solved at all: best-of-n and
 //             group-relative credit learn nothing from either
 //   Promote   one difficulty at a time; the next once half of a window of rollouts is correct

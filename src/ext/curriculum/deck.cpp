@@ -61,8 +61,6 @@ void SuccessWindow::restore(const Json& state) {
   }
 }
 
-size_t level_index(int level) { return level >= 2 ? 1 : 0; }
-
 std::vector<Deck> level_decks(const std::vector<Task>& tasks, int64_t seed) {
   std::vector<size_t> members[2];
   for (size_t i = 0; i < tasks.size(); ++i) members[level_index(tasks[i].level)].push_back(i);

@@ -51,7 +51,6 @@ class SuccessWindow {
   int64_t samples_ = 0, correct_ = 0;
 };
 
-size_t level_index(int level);  // 0 for level 1, 1 for all above.
 // Decks of level 1 and of level 2. Throws Error (usage) when one of them is empty.
 std::vector<Deck> level_decks(const std::vector<Task>& tasks, int64_t seed);
 // What a state must have been made with to be restored.

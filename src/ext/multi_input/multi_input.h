@@ -6,11 +6,11 @@
 //   reseeded   one more secret seed
 //   larger     sizes half as large again, rebound jointly: those the task names, else the first proposal of
 //              data/shape_variants.h
-//   precision  inputs and weights in float16 instead of float32, or the other way round, with that precision's
-//   tolerance
+//   precision  inputs and weights in float16 instead of float32, or the other way round, held to the tolerance of the
+//              precision they are in
 //
 // and the other value transforms of verify/case_source.h by name. All but the original are additional: what a task
-// cannot do is skipped and counted, and no candidate fails by it.
+// cannot do is skipped and said to be, and no candidate fails by it.
 #pragma once
 
 #include <string>

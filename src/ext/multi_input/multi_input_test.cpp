@@ -200,7 +200,7 @@ TEST(MultiInputVerdict, WrongOnlyAtOtherSizesIsWrong) {
 
 TEST(MultiInputVerdict, CasesThatCannotBeRecordedOrCompiledFailInFullRun) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
-    return job.kind == "record" ? record_answer(nonce, job, {"precision"}) : honest_answer(job, nonce);
+    return job.kind == "record" ? record_answer(nonce, job, "precision") : honest_answer(job, nonce);
   });
   EXPECT_EQ(verdict.outcome, Outcome::kRuntimeError);
   EXPECT_EQ(verdict.stopped_at, Stage::kFullRun);
@@ -211,7 +211,7 @@ TEST(MultiInputVerdict, CasesThatCannotBeRecordedOrCompiledFailInFullRun) {
 
 TEST(MultiInputVerdict, AFailureThatNobodyAllowedIsTampering) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
-    return job.kind == "record" ? record_answer(nonce, job, {"full"}) : honest_answer(job, nonce);
+    return job.kind == "record" ? record_answer(nonce, job, "full") : honest_answer(job, nonce);
   });
   EXPECT_EQ(verdict.outcome, Outcome::kTampered);
 }
@@ -229,13 +229,94 @@ TEST(MultiInputVerdict, TheOriginalDecidesFirst) {
   EXPECT_EQ(outcomes(verdict), (Outcomes{{"full", "wrong_output"}}));
 }
 
-TEST(MultiInputVerdict, LaunchesTooManyForTheInterpreterAreSkipped) {
+// The oracle's answer for n numbers: y = 2 x, all zero.
+JobAnswer zeros(const std::string& nonce, int64_t n) {
+  auto ref = [&](const char* dtype, int64_t offset, int64_t size) {
+    return Json{{"shape", {n}}, {"dtype", dtype}, {"offset", offset}, {"nbytes", n * size}};
+  };
+  return exited({{"nonce", nonce},
+                 {"ok", true},
+                 {"parameters", Json::array()},
+                 {"inputs", Json::array({{{"kind", "tensor"}, {"tensor", ref("float32", 0, 4)}}})},
+                 {"outputs", ref("float32", 4 * n, 4)},
+                 {"outputs64", ref("float64", 8 * n, 8)},
+                 {"init_inputs", Json::array()},
+                 {"constants", Json::object()},
+                 {"inputs_mutated", Json::array()}},
+                std::string(static_cast<size_t>(n) * 16, '\0'));
+}
+
+TEST(MultiInputVerdict, OnlyTheTasksOwnSizesAreTooLargeForTheInterpreter) {
+  for (int64_t n : {32, 33}) {  // Eight times the original's four numbers, and more.
+    Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
+      bool larger = job.kind == "oracle" && !job.args["constants"].empty();
+      if (larger) return zeros(nonce, n);
+      bool fails = job.kind == "record" && n == 32;  // Skipped cases are not recorded.
+      return fails ? record_answer(nonce, job, "larger") : honest_answer(job, nonce);
+    });
+    SCOPED_TRACE(verdict.reason());
+    EXPECT_EQ(outcomes(verdict)["larger"], n == 32 ? "runtime_error" : "-");
+    EXPECT_EQ(verdict.correct(), n == 33);
+  }
+}
+
+// --- With the real workers, without a GPU.
+
+constexpr const char* kScaleTask = R"(import torch
+import torch.nn as nn
+
+SIZE = 1024
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * 3.0
+
+def get_inputs():
+    return [torch.randn(SIZE)]
+
+def get_init_inputs():
+    return []
+)";
+
+constexpr const char* kScaleCandidate = R"(import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 3.0, mask=at < n)
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.numel()
+        scale[(%GRID%,)](x, y, n, BLOCK=64)
+        return y
+)";
+
+TEST(MultiInputLive, NoGridOfTheCandidatesOwnChoosingSavesItFromACase) {
   VerifyConfig config;
-  config.max_programs = 3;  // small_plan() launches four; full has to go through all the same.
-  Verdict verdict = verify(honest_answer, kFive, config);
-  EXPECT_TRUE(verdict.correct());
-  EXPECT_EQ(outcomes(verdict)["larger"], "-");
-  EXPECT_EQ(outcomes(verdict)["doubled"], "pass");
+  config.gpus = 0;
+  config.max_programs = 16;  // What the honest one launches in the original; it launches 24 in the larger case.
+  VerifySeams seams;
+  seams.cases = std::make_shared<MultiInput>(std::vector<std::string>{"original", "larger"}, 0, 2);
+  auto verifier = Verifier::open(config, seams);
+  std::vector<Candidate> candidates(2);
+  const char* grids[] = {"triton.cdiv(n, 64)", "16 if n == 1024 else 100000"};
+  for (size_t i = 0; i < 2; ++i) {
+    candidates[i].id = grids[i];
+    candidates[i].task.id = "scale";
+    candidates[i].task.source = kScaleTask;
+    candidates[i].text = replace_all(kScaleCandidate, "%GRID%", grids[i]);
+    candidates[i].is_code = true;
+  }
+  auto verdicts = verifier->verify(candidates);
+  EXPECT_TRUE(verdicts[0].correct()) << verdicts[0].reason();
+  EXPECT_EQ(outcomes(verdicts[0]), (Outcomes{{"full", "pass"}, {"larger", "pass"}}));
+  EXPECT_EQ(verdicts[1].outcome, Outcome::kUnsupported) << verdicts[1].reason();
+  EXPECT_EQ(outcomes(verdicts[1]), (Outcomes{{"full", "pass"}, {"larger", "unsupported"}}));
 }
 
 TEST(MultiInputVerdict, ALostWorkerInAnyCaseIsAHarnessFault) {

@@ -65,7 +65,7 @@ FakePool::Answer worker(const Script& script) {
     if (job.kind == "compile") return script.compile ? failure(nonce, "compile_error") : compile_answer(nonce);
     if (job.kind == "record") {
       if (script.record == 1) return failure(nonce, "unsupported");
-      return record_answer(nonce, job);
+      return record_answer(nonce, recording(job.args));
     }
     return run_of(nonce, job.args["case"] == "tiny" ? script.tiny : script.full, job.args["launches"].get<bool>());
   };

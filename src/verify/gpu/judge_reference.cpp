@@ -223,16 +223,22 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
 }
 
 std::string Judge::cannot_do(const Json& question) {
-  try {
-    if (!oracle(question, reference(question)).sound) return "the reference fails its own comparison";
-  } catch (const JudgeFault& fault) {
-    if (fault.gpu_is_gone) throw;
-    return fault.message;
-  } catch (const ReplayFailure& failure) {
-    if (failure.context_lost) throw;
-    return cat("the reference fails: ", failure.message);
+  for (;;) {
+    std::string why;
+    try {
+      return oracle(question, reference(question)).sound ? "" : "the reference fails its own comparison";
+    } catch (const JudgeFault& fault) {
+      if (fault.gpu_is_gone) throw;
+      why = fault.message;
+    } catch (const ReplayFailure& failure) {
+      if (failure.context_lost) throw;
+      why = cat("the reference fails: ", failure.message);
+    } catch (const c10::OutOfMemoryError&) {
+      why = "the GPU's memory does not hold the reference";
+    }
+    if (!at_work_->had_candidates) return why;
+    replace_replayer();  // Whatever a candidate left there must not be the reason.
   }
-  return "";
 }
 
 Json Judge::lint(const Json& question) {

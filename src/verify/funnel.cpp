@@ -28,9 +28,9 @@ constexpr double kMostGrowth = 8;  // Half as large again in five dimensions is 
 
 using Ending = StageEnd;
 
-bool same_outputs(const Nest<TensorView>& a, const Nest<TensorView>& b) {
+bool same_outputs(const Nest<BlobView>& a, const Nest<BlobView>& b) {
   if (a.kind != b.kind || a.children.size() != b.children.size()) return false;
-  if (a.kind == Nest<TensorView>::Kind::kLeaf) return a.leaf.shape == b.leaf.shape && same_bytes(a.leaf, b.leaf);
+  if (a.kind == Nest<BlobView>::Kind::kLeaf) return a.leaf.shape == b.leaf.shape && same_bytes(a.leaf, b.leaf);
   for (size_t i = 0; i < a.children.size(); ++i) {
     if (!same_outputs(a.children[i], b.children[i])) return false;
   }
@@ -39,8 +39,8 @@ bool same_outputs(const Nest<TensorView>& a, const Nest<TensorView>& b) {
 
 bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-+/@", c); }
 
-int64_t elements(const Nest<TensorView>& tensors) {
-  if (tensors.kind == Nest<TensorView>::Kind::kLeaf) return tensors.leaf.numel();
+int64_t elements(const Nest<BlobView>& tensors) {
+  if (tensors.kind == Nest<BlobView>::Kind::kLeaf) return tensors.leaf.numel();
   int64_t sum = 0;
   for (const auto& child : tensors.children) sum += elements(child);
   return sum;

@@ -365,7 +365,7 @@ TEST(Funnel, TheInterpreterGetsTheRecordingAndTheOraclesTensors) {
     auto file = parse_plan_file(std::make_shared<const std::string>(job.payload.substr(0, size)));
     EXPECT_TRUE(file) << file.why;
     EXPECT_NE(file.value->find(job.args["case"].get<std::string>()), nullptr);
-    TensorView x = tensor_from(job.args["inputs"][0], job.payload);
+    BlobView x = tensor_from(job.args["inputs"][0], job.payload);
     EXPECT_EQ(x.bytes, bytes_of(kInput));
     EXPECT_GE(job.args["inputs"][0]["offset"].get<size_t>(), size);
     return honest_answer(job, nonce);

@@ -8,9 +8,9 @@
 namespace tritonrl {
 namespace {
 
-bool same_structure(const Nest<TensorView>& a, const Nest<TensorView>& b) {
+bool same_structure(const Nest<BlobView>& a, const Nest<BlobView>& b) {
   if (a.kind != b.kind || a.children.size() != b.children.size() || a.keys != b.keys) return false;
-  if (a.kind == Nest<TensorView>::Kind::kLeaf) {
+  if (a.kind == Nest<BlobView>::Kind::kLeaf) {
     return a.leaf.shape == b.leaf.shape && b.leaf.dtype == (is_floating(a.leaf.dtype) ? Dtype::kFloat64 : a.leaf.dtype);
   }
   for (size_t i = 0; i < a.children.size(); ++i) {

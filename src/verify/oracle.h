@@ -23,12 +23,12 @@ namespace tritonrl {
 struct OracleParameter {
   std::string name;
   std::string init_hash;  // Of the bytes as __init__ left them; `tensor` holds them perturbed.
-  TensorView tensor;
+  BlobView tensor;
 };
 
 struct OracleInput {
   bool is_tensor = false;
-  TensorView tensor;
+  BlobView tensor;
   Json value;  // When it is not a tensor.
 };
 
@@ -36,11 +36,11 @@ struct OracleAnswer {
   Blob blob;  // Owns the bytes all views point to.
   std::vector<OracleParameter> parameters;
   std::vector<OracleInput> inputs;
-  std::set<size_t> mutated;         // Inputs that the reference changes.
-  Nest<TensorView> outputs, truth;  // In the task's own dtypes; in float64.
+  std::set<size_t> mutated;       // Inputs that the reference changes.
+  Nest<BlobView> outputs, truth;  // In the task's own dtypes; in float64.
   // Where controls were asked for: a second run, and runs with one operation left out.
-  Nest<TensorView> again;
-  std::vector<std::pair<std::string, Nest<TensorView>>> controls;
+  Nest<BlobView> again;
+  std::vector<std::pair<std::string, Nest<BlobView>>> controls;
   Json init_inputs;
   std::string failure;  // Why the task is of no use; "" when it is.
   bool lost = false;    // Our fault, not the task's; asking again may help.

@@ -11,7 +11,7 @@
 namespace tritonrl {
 namespace {
 
-bool alike(const TensorView& a, const TensorView& b) { return a.shape == b.shape && a.dtype == b.dtype; }
+bool alike(const BlobView& a, const BlobView& b) { return a.shape == b.shape && a.dtype == b.dtype; }
 
 std::vector<int64_t> contiguous(const std::vector<int64_t>& shape) {
   std::vector<int64_t> stride(shape.size(), 1);
@@ -22,7 +22,7 @@ std::vector<int64_t> contiguous(const std::vector<int64_t>& shape) {
 const PlanValue& value_of(const Plan& plan, int64_t id) { return plan.values[static_cast<size_t>(id)]; }
 
 // A parameter as __init__ left it; without bytes when it did not really run.
-TensorView initial(const Plan& plan, const PlanParameter& parameter) {
+BlobView initial(const Plan& plan, const PlanParameter& parameter) {
   const PlanValue& value = value_of(plan, parameter.value);
   return {value.dtype, value.shape, parameter.initial};
 }
@@ -36,7 +36,7 @@ void check_case(const Plan& plan, const CaseRequest& request) {
     if ((plan.inputs[i].value >= 0) != oracle.inputs[i].is_tensor) throw Tainted{"the recording has other inputs"};
     if (plan.inputs[i].value < 0) continue;
     const PlanValue& value = value_of(plan, plan.inputs[i].value);
-    const TensorView& tensor = oracle.inputs[i].tensor;
+    const BlobView& tensor = oracle.inputs[i].tensor;
     if (value.shape != tensor.shape || value.dtype != tensor.dtype) throw Tainted{"the recording has other inputs"};
   }
   for (const PlanParameter& parameter : plan.parameters) {
@@ -110,8 +110,8 @@ Parsed<Recording> parse_recording(const Blob& blob, const std::vector<CaseReques
   }
 }
 
-std::vector<TensorView> match_parameters(const Plan& plan, const OracleAnswer& oracle) {
-  std::vector<TensorView> values;
+std::vector<BlobView> match_parameters(const Plan& plan, const OracleAnswer& oracle) {
+  std::vector<BlobView> values;
   std::vector<bool> matched(plan.parameters.size(), false);
   std::set<const OracleParameter*> taken;
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
@@ -141,7 +141,7 @@ InterpretRequest interpret_arguments(const Recording& recording, const Plan& pla
   PayloadWriter writer;
   writer.add_bytes(*recording.file.bytes);
   Json parameters = Json::array(), inputs = Json::array();
-  std::vector<TensorView> values = match_parameters(plan, oracle);
+  std::vector<BlobView> values = match_parameters(plan, oracle);
   for (size_t i = 0; i < values.size(); ++i) {
     parameters.push_back(Json::array({plan.parameters[i].name, writer.add(values[i])}));
   }

@@ -35,7 +35,7 @@ Parsed<Recording> parse_recording(const Blob& blob, const std::vector<CaseReques
 
 // The parameters' values to run with, in the order of the plan's parameters: the oracle's (perturbed) value for one of
 // the same name, shape and dtype; else that of a remaining one with the same initial bytes, in order; else its own.
-std::vector<TensorView> match_parameters(const Plan& plan, const OracleAnswer& oracle);
+std::vector<BlobView> match_parameters(const Plan& plan, const OracleAnswer& oracle);
 
 // The payload is the recording's bytes, then the tensors.
 struct InterpretRequest {
@@ -48,8 +48,8 @@ InterpretRequest interpret_arguments(const Recording& recording, const Plan& pla
 // The answer to an `interpret` job.
 struct Interpretation {
   Blob blob;
-  Nest<TensorView> outputs;
-  std::vector<std::optional<TensorView>> inputs_after;  // Empty for an input that did not change.
+  Nest<BlobView> outputs;
+  std::vector<std::optional<BlobView>> inputs_after;  // Empty for an input that did not change.
   int64_t programs = 0;
   bool guards_intact = true;  // Nothing was written outside of the tensors.
 };

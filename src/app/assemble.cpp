@@ -36,6 +36,20 @@ std::string find_data_file(const std::string& name) {
   throw usage_error("no such file", name);
 }
 
+std::string find_model(const std::string& name) {
+  if (fs::is_directory(name)) return name;
+  fs::path in_source = fs::path(TRITONRL_SOURCE_DIR) / name;
+  if (fs::is_directory(in_source)) return in_source.string();
+  throw usage_error("no such model folder", name,
+                    "policy.model names it; ./quickstart.sh or `tritonrl model import` bring the small model in");
+}
+
+PolicyConfig find_policy(const Config& config) {
+  PolicyConfig policy = config.policy;
+  policy.model = find_model(policy.model);
+  return policy;
+}
+
 fs::path plotly_script() {
   fs::path script = fs::path(TRITONRL_SOURCE_DIR) / ".deps/pkg/plotly/plotly/package_data/plotly.min.js";
   return fs::exists(script) ? script : fs::path();

@@ -129,6 +129,20 @@ TEST(Assemble, AblationsCombine) {
   }
 }
 
+TEST(Assemble, NamesAreCheckedWithoutTasks) {
+  Config config;
+  for (const char* type : {"fixed_mix", "adaptive", "gate", "promote"}) {
+    config.data.sampler.type = type;
+    EXPECT_NO_THROW(check_choices(config)) << type;
+  }
+  config.data.sampler.type = "oracle";
+  EXPECT_THROW(check_choices(config), Error);
+  config.rl.steps = 0;  // No tasks are drawn then.
+  EXPECT_NO_THROW(check_choices(config));
+  config.stages.type = "some";
+  EXPECT_THROW(check_choices(config), Error);
+}
+
 TEST(Assemble, EverySamplerIsThere) {
   std::vector<Task> tasks(2);
   tasks[0].id = "a";

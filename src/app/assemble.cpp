@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/assemble.h"
 
+#include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
 #include "ext/curriculum/curriculum.h"
 #include "ext/multi_input/multi_input.h"
@@ -52,11 +53,37 @@ std::unique_ptr<Credit> make_credit(const RlConfig& config) {
   throw usage_error("credit '" + config.credit + "' is not known", "rl.credit", "known: best_of_n");
 }
 
+void check_choices(const Config& config) {
+  make_verify_seams(config);
+  if (config.rl.steps == 0) return;
+  make_credit(config.rl);
+  std::vector<Task> one_of_each_level(2);
+  for (size_t i = 0; i < 2; ++i) {
+    one_of_each_level[i].id = cat(i);
+    one_of_each_level[i].level = static_cast<int>(i) + 1;
+  }
+  make_task_sampler(config.data.sampler, std::move(one_of_each_level));
+}
+
 std::string find_data_file(const std::string& name) {
   if (fs::exists(name)) return name;
   fs::path in_source = fs::path(TRITONRL_SOURCE_DIR) / name;
   if (fs::exists(in_source)) return in_source.string();
   throw usage_error("no such file", name);
+}
+
+std::string find_model(const std::string& name) {
+  if (fs::is_directory(name)) return name;
+  fs::path in_source = fs::path(TRITONRL_SOURCE_DIR) / name;
+  if (fs::is_directory(in_source)) return in_source.string();
+  throw usage_error("no such model folder", name,
+                    "policy.model names it; ./quickstart.sh or `tritonrl model import` bring the small model in");
+}
+
+PolicyConfig find_policy(const Config& config) {
+  PolicyConfig policy = config.policy;
+  policy.model = find_model(policy.model);
+  return policy;
 }
 
 fs::path plotly_script() {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "base/run_dir.h"
 #include "base/secure_hash.h"
@@ -121,6 +122,14 @@ TEST(Text, Helpers) {
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(content_hash("a").size(), 32u);
   EXPECT_NE(content_hash("a"), content_hash("b"));
+}
+
+TEST(Memory, GrowsWithWhatIsWritten) {
+  int64_t before = resident_bytes();
+  ASSERT_GT(before, 0);
+  std::vector<char> block(64 << 20, 1);
+  EXPECT_GE(resident_bytes(), before + (48 << 20));
+  EXPECT_EQ(block[block.size() / 2], 1);
 }
 
 // The examples of FIPS 180-2 and the empty text.

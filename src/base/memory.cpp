@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -13,12 +12,6 @@ int64_t resident_bytes() {
   int64_t total = 0, resident = 0;
   in >> total >> resident;
   return in ? resident * ::sysconf(_SC_PAGESIZE) : 0;
-}
-
-void HeapTrimmer::after_unit() {
-  int64_t now = resident_bytes();
-  if (first_ == 0) first_ = now;
-  if (now > first_ + first_ / 10 * 3) ::malloc_trim(0);
 }
 
 }  // namespace tritonrl

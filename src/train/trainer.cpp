@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "model/train_graph.h"
 
 namespace tritonrl {
@@ -60,7 +59,6 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
   LoraAdapter& adapter = policy.adapter();
   AdamW optimizer(config.optimizer, adapter.parameters());
   std::vector<const TrainExample*> order;
-  HeapTrimmer trimmer;
   for (int64_t step = 0; step < steps; ++step) {
     double step_start = now_s();
     if (step % per_epoch == 0) {
@@ -88,7 +86,6 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
         log_warn(cat("step ", step + 1, ": gradient is not finite, update skipped"));
     }
     policy.adapter_changed();
-    trimmer.after_unit();
     report.seconds = now_s() - step_start;
     summary.steps = step + 1;
     summary.tokens += report.tokens;

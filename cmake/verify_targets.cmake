@@ -51,3 +51,15 @@ if(gpu_tests)
     add_dependencies(verify_gpu_test tritonrl_judge tritonrl_replay)
   endif()
 endif()
+
+# Python packages that came without bytecode would be compiled at every start of the worker.
+if(NOT EXISTS ${TRITONRL_TORCH_ROOT}/__pycache__)
+  set(bytecode ${CMAKE_BINARY_DIR}/bytecode)
+  file(GLOB worker_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/worker/*.py)
+  add_custom_command(OUTPUT ${bytecode}/complete
+                     COMMAND ${TRITONRL_PYTHON} ${CMAKE_SOURCE_DIR}/tools/cache_bytecode.py ${bytecode} ${CMAKE_SOURCE_DIR}/worker
+                     DEPENDS ${CMAKE_SOURCE_DIR}/tools/cache_bytecode.py ${worker_sources}
+                     COMMENT "Compiling the worker's Python packages")
+  add_custom_target(worker_bytecode ALL DEPENDS ${bytecode}/complete)
+  add_dependencies(tritonrl_jail worker_bytecode)
+endif()

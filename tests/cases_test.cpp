@@ -5,6 +5,7 @@
 //   # expect: OUTCOME @STAGE [or OUTCOME @STAGE]
 //   # why: one line
 //   # expect-gpu: OUTCOME @STAGE       only where a replay on a GPU ends otherwise; what passes does so at `time` there
+//   # speedup-below: X                 on a GPU, what is measured
 //
 // A case is a file; nothing else needs to be written for a new one. TRITONRL_CASE=text runs those whose path holds it.
 // The verdict is the same whether the first failure is the last stage or every stage is run: ctest runs both, apart.
@@ -29,6 +30,7 @@ struct Case {
   std::string expect;  // "runtime_error @compile".
   std::string expect_gpu;
   std::string why;
+  double speedup_below = 0;  // 0 = whatever it is.
   Candidate candidate;
 };
 
@@ -61,6 +63,9 @@ std::vector<Case> load_cases(const fs::path& root) {
                      : one.expect == "pass @full_run" ? "pass @time"
                                                       : one.expect;
     one.why = head(text, "why", file);
+    if (text.find("\n# speedup-below:") != std::string::npos) {
+      one.speedup_below = std::stod(head(text, "speedup-below", file));
+    }
     one.candidate.id = one.name;
     one.candidate.task = task_from_python(root / head(text, "task", file));
     one.candidate.text = text;
@@ -93,6 +98,9 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
     EXPECT_NE(cat(" or ", expect, " or ").find(cat(" or ", got, " or ")), std::string::npos)
         << got << " instead of " << expect << ": " << cases[i].name << " (" << cases[i].why
         << "): " << verdict.reason();
+    if (cases[i].speedup_below > 0 && verifier->gpus()) {
+      EXPECT_LT(verdict.timing ? verdict.timing->speedup : 1e9, cases[i].speedup_below) << cases[i].name;
+    }
     for (const StageResult& stage : verdict.stages) {
       EXPECT_EQ(stage.message.find(TRITONRL_SOURCE_DIR), std::string::npos) << cases[i].name << ": " << stage.message;
       if (stage.outcome == Outcome::kTimeout) continue;

@@ -3,10 +3,12 @@
 # can decide what a cubin holds.
 import ast
 import os
+import re
 import time
 
 import triton
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler.compiler import ASTSource
 from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
@@ -44,6 +46,23 @@ def _where(error, entries):
     return found
 
 
+def _check_ptx(ptx):
+    """Triton declares what it needs in front of the first function. Behind that, only inline assembly can declare memory
+    that would outlast a run of the kernel, and tell the next one about it."""
+    body = re.search(r"^\{", ptx, re.MULTILINE)
+    if body and re.search(r"(?<![\w.$])\.(global|const|extern|weak|common)\b", ptx[body.start():]):
+        raise Failure("rule_break", "compile", "inline assembly declares memory of its own")
+
+
+def _checked_make_cubin(self, ptx, *rest):
+    _check_ptx(ptx)
+    return _make_cubin(self, ptx, *rest)
+
+
+_make_cubin = CUDABackend.make_cubin
+CUDABackend.make_cubin = _checked_make_cubin
+
+
 def run(job, payload, blob, work):
     args = job["args"]
     spec, folder = args["spec"], os.path.join(work, "kernels")
@@ -65,6 +84,8 @@ def run(job, payload, blob, work):
         kernel = triton.compile(source, target=GPUTarget("cuda", fake_cuda.TARGET_ARCH, 32), options=options)
         seconds = time.perf_counter() - started
         kernel._init_handles()  # Refuses what the device has not got.
+    except Failure:
+        raise
     except Exception as error:
         kind = "out_of_memory" if is_out_of_memory(error) else "compile_error"
         text = describe(error, "", folder)

@@ -6,10 +6,12 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <thread>
 
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "verify/task_lint.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
@@ -18,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kChunk = 64;               // Tasks verified together and then written.
+constexpr int64_t kChunk = 256;              // Tasks verified together and then written.
 constexpr int64_t kTasksPerVerifier = 2048;  // A verifier remembers every reference's answers.
 constexpr size_t kMessages = 3;              // Shown for each outcome.
 
@@ -211,6 +213,17 @@ class SynthRun {
     verifier_ = Verifier::open(verify_);
   }
 
+  // Why a reference is of no use, "" = it is.
+  std::string problem_of(const Task& task) {
+    if (!verifier_->gpus()) return verifier_->lint(task);
+    // What the interpreter's check does not look at does not decide here either.
+    static const std::set<std::string> kHarmless = {"drop", "uniform", "absolute", "noise_level"};
+    for (const LintFlag& flag : lint_task(*verifier_, task, {}).flags) {
+      if (!kHarmless.count(flag.flag)) return cat(flag.flag, ": ", flag.detail);
+    }
+    return "";
+  }
+
   // References that fail, or that a wrong answer would pass.
   void lint(const std::vector<Task>& chunk, std::vector<Judged>& judged) {
     std::atomic<size_t> next = 0;
@@ -218,7 +231,7 @@ class SynthRun {
       for (size_t i = next++; i < chunk.size() && !interrupted(); i = next++) {
         double start = now_s();
         try {
-          judged[i].message = verifier_->lint(chunk[i]);
+          judged[i].message = problem_of(chunk[i]);
           judged[i].outcome = judged[i].message.empty() ? "pass" : "bad_reference";
         } catch (const Error& e) {
           judged[i].outcome = "harness_fault";

@@ -120,9 +120,15 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
   auto starter = [=](const std::string& cpus) {
     return [=](ZygoteKind kind) {
       fs::path script = fs::canonical(worker) / "zygote.py";
-      auto command = jail_command(files, weaker, python, {worker},
-                                  {"-I", "-B", script.string(), "--mode", to_string(kind), "--sandbox-library",
-                                   fs::canonical(files.library).string()});
+      std::vector<fs::path> visible{worker};
+      std::vector<std::string> arguments{"-I", "-B"};
+      if (fs::path bytecode = TRITONRL_BUILD_DIR "/bytecode"; fs::exists(bytecode / "complete")) {
+        visible.push_back(bytecode);
+        arguments.insert(arguments.end(), {"-X", "pycache_prefix=" + fs::canonical(bytecode).string()});
+      }
+      arguments.insert(arguments.end(), {script.string(), "--mode", to_string(kind), "--sandbox-library",
+                                         fs::canonical(files.library).string()});
+      auto command = jail_command(files, weaker, python, visible, arguments);
       if (!cpus.empty()) command.insert(command.begin(), {kTaskset, "-c", cpus});
       return spawn_zygote(command);
     };

@@ -56,7 +56,8 @@ std::vector<Reading> good_readings(const std::vector<Reading>& readings, double 
 CalibratedTiming::CalibratedTiming(Options options) : options_(options) {
   CHECK(options_.warm_ups >= 1 && options_.least_readings >= 10 && options_.most_readings >= options_.least_readings &&
         options_.readings_per_place >= 1 && options_.span_s >= 0 && options_.trim >= 0 && options_.trim <= 0.25 &&
-        options_.clock_tolerance > 0 && options_.half_width > 0 && options_.most_s > 0 && options_.least_band >= 0)
+        options_.clock_tolerance > 0 && options_.half_width > 0 && options_.short_half_width > 0 &&
+        options_.most_s > 0 && options_.least_band >= 0)
       << "options of calibrated timing";
 }
 
@@ -83,7 +84,9 @@ bool CalibratedTiming::want_more(const std::vector<Reading>& readings) const {
   if (count < (slow ? options_.least_slow_readings : options_.least_readings)) return true;
   if (!result) return true;
   bool far = result->ratio_low > 1 + options_.far || result->ratio_high < 1 / (1 + options_.far);
-  return std::log(result->ratio_high / result->ratio_low) / 2 > (far ? 4 : 1) * options_.half_width;
+  bool is_short = result->reference_s + result->candidate_s < options_.short_s;
+  double wanted = is_short ? options_.short_half_width : options_.half_width;
+  return std::log(result->ratio_high / result->ratio_low) / 2 > (far ? 4 : 1) * wanted;
 }
 
 std::optional<TimingResult> CalibratedTiming::reduce(const std::vector<Reading>& readings) const {

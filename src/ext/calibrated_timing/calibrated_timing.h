@@ -19,13 +19,15 @@ struct Options {
   int64_t least_slow_readings = 25;  // Enough where a pair of runs takes slow_s.
   double slow_s = 2e-3;
   int64_t readings_per_place = 10;
-  double span_s = 400e-6;         // Device time in one reading: well above an event's resolution.
-  double trim = 0.1;              // Share of the readings that is left out at either end.
-  double clock_tolerance = 0.02;  // How far from the median clock a reading may be.
-  double half_width = 0.005;      // Of the interval, relative: half of the narrowest band.
-  double far = 0.1;               // Where the interval is this far from 1, four times that width will do.
-  double most_s = 8;              // Wall clock of all readings; slow computations get fewer readings.
-  double least_band = 0.01;       // Computations other than those at start were off by up to 0.83 % (README.md).
+  double span_s = 400e-6;          // Device time in one reading: well above an event's resolution.
+  double trim = 0.1;               // Share of the readings that is left out at either end.
+  double clock_tolerance = 0.02;   // How far from the median clock a reading may be.
+  double half_width = 0.005;       // Of the interval, relative: half of the narrowest band.
+  double short_s = 50e-6;          // Pairs shorter than this have noise that more readings hardly lessen:
+  double short_half_width = 0.01;  // this much will do.
+  double far = 0.1;                // Where the interval is this far from 1, four times that width will do.
+  double most_s = 8;               // Wall clock of all readings; slow computations get fewer readings.
+  double least_band = 0.01;        // Computations other than those at start were off by up to 0.83 % (README.md).
 };
 
 class CalibratedTiming : public TimingProtocol {

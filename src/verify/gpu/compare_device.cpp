@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "verify/gpu/error_kernels.h"
 #include "verify/gpu/tape.h"
 
 namespace tritonrl {
@@ -33,27 +34,13 @@ Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth)
   }
   ErrorTolerance tolerance = error_tolerance(from_torch(dtype_));
   quantum_ = tolerance.quantum;
-  double sum_t = 0, sum_r = 0, worst = 0;
-  in_chunks(numel_, [&](int64_t at, int64_t n) {
-    at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble, false, true);
-    at::Tensor finite = t.isfinite().logical_and_(d.isfinite());
-    d = d.sub_(t).masked_fill_(finite.logical_not(), 0);
-    at::Tensor clean = t.masked_fill(finite.logical_not(), 0);
-    at::Tensor sums = at::stack({clean.dot(clean), d.dot(d), finite.sum().to(at::kDouble)}).cpu();
-    sum_t += sums[0].item<double>();
-    sum_r += sums[1].item<double>();
-    finite_ += sums[2].item<int64_t>();
-  });
+  ErrorMoments moments = error_moments(truth_, r);
+  finite_ = moments.finite;
   auto count = static_cast<double>(std::max<int64_t>(finite_, 1));
-  rms_truth_ = std::sqrt(sum_t / count);
-  double rms_r = std::sqrt(sum_r / count);
+  rms_truth_ = std::sqrt(moments.truth_squares / count);
+  double rms_r = std::sqrt(moments.error_squares / count);
   noise_ = rms_truth_ > 0 ? rms_r / rms_truth_ : 0;
-  in_chunks(numel_, [&](int64_t at, int64_t n) {
-    at::Tensor t = truth_.narrow(0, at, n), d = r.narrow(0, at, n).to(at::kDouble, false, true);
-    at::Tensor ratio = d.sub_(t).abs_().div_(t.abs().add_(rms_truth_));
-    ratio.masked_fill_(ratio.isfinite().logical_not(), 0);
-    worst = std::max(worst, ratio.max().item<double>());
-  });
+  double worst = worst_relative_error(truth_, r, rms_truth_);
   allowed_ = std::min(std::max(kWorstFactor * worst, tolerance.floor), tolerance.cap);
   allowed_rms_ = std::min(std::max(kRmsFactor * noise_, tolerance.rms_floor), tolerance.cap);
   if (finite_ < numel_) reference_ = r.clone();
@@ -66,31 +53,29 @@ int64_t Expectation::bytes() const {
 
 void Judgement::add(int64_t from, const at::Tensor& chunk) {
   CHECK(chunk.scalar_type() == expected_.dtype_ && from + chunk.numel() <= expected_.numel_);
+  bool floating = at::isFloatingType(expected_.dtype_);
+  if (floating && all_right(from, chunk)) return;
   in_chunks(chunk.numel(), [&](int64_t at, int64_t n) {
     at::Tensor part = chunk.narrow(0, at, n);
-    at::isFloatingType(expected_.dtype_) ? add_floats(from + at, part) : add_exact(from + at, part);
+    floating ? add_floats(from + at, part) : add_exact(from + at, part);
   });
 }
 
-// Half the passes over memory, for chunks in which nothing is wrong; else false, and nothing has happened.
+// One pass over memory, for chunks in which nothing is wrong; else false, and nothing has happened.
 bool Judgement::all_right(int64_t from, const at::Tensor& chunk) {
   const Expectation& e = expected_;
-  at::Tensor t = e.truth_.narrow(0, from, chunk.numel());
-  at::Tensor error = at::sub(t, chunk), squares = error.dot(error);
-  at::Tensor bound = t.abs().mul_(e.allowed_).add_(e.allowed_ * e.rms_truth_ + e.quantum_);
-  auto [low, high] = error.div_(bound).aminmax();
-  at::Tensor sums = at::stack({squares, at::maximum(low.neg(), high)}).cpu();
-  double worst = sums[1].item<double>();
-  if (!(worst < 1)) return false;  // A NaN is no number below 1.
-  sum_squares_ += sums[0].item<double>();
-  worst_ = std::max(worst_, worst);
+  if (e.reference_.defined()) return false;
+  BoundedError error =
+      bounded_error(e.truth_.narrow(0, from, chunk.numel()), chunk, e.allowed_, e.allowed_ * e.rms_truth_ + e.quantum_);
+  if (!(error.worst < 1)) return false;
+  sum_squares_ += error.squares;
+  worst_ = std::max(worst_, error.worst);
   return true;
 }
 
 void Judgement::add_floats(int64_t from, const at::Tensor& chunk) {
   const Expectation& e = expected_;
   int64_t n = chunk.numel();
-  if (!e.reference_.defined() && all_right(from, chunk)) return;
   at::Tensor t = e.truth_.narrow(0, from, n), c = chunk.to(at::kDouble);
   at::Tensor error = at::sub(c, t).abs_(), bound = t.abs().add_(e.rms_truth_).mul_(e.allowed_).add_(e.quantum_);
   at::Tensor wrong, not_finite;

@@ -47,6 +47,7 @@ class Judgement {
 
   // Elements [from, from + chunk.numel()) in row-major order; `chunk` is flat and of the expected dtype.
   void add(int64_t from, const at::Tensor& chunk);
+  bool failed() const { return wrong_ > 0; }  // Already.
   Comparison finish() const;
 
  private:

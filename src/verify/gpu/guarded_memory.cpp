@@ -33,6 +33,7 @@ struct State {
   std::unordered_map<void*, Block> live;
   std::multimap<size_t, void*> free_own;
   std::map<size_t, std::vector<void*>> free_small;
+  std::map<void*, size_t> left;  // Freed since the last sweep, and their bytes.
   char* slab = nullptr;
   size_t slab_left = 0;
   uint32_t* counter = nullptr;
@@ -116,6 +117,7 @@ void* allocate(size_t wanted, int, cudaStream_t) {
     }
   }
   if (s.poisoning) paint(at, block, /*inside=*/true);
+  s.left.erase(at);
   s.live.emplace(at, block);
   s.alive += wanted;
   s.peak = std::max(s.peak, s.alive);
@@ -133,6 +135,7 @@ void release(void* at, size_t, int, cudaStream_t) {
     } catch (const ReplayFailure&) {  // A spoilt context: the next call that waits will say so.
     }
   }
+  s.left[at] = it->second.wanted;
   if (it->second.own) {
     s.free_own.emplace(it->second.bytes, at);
   } else {
@@ -179,6 +182,15 @@ void GuardedMemory::set_poisoning(bool on) {
   }
 }
 
+void GuardedMemory::sweep() {
+  State& s = state();
+  const CudaDriver& driver = CudaDriver::get();
+  for (const auto& [at, bytes] : s.left) {
+    driver.check(driver.fill(device(at), s.pattern, (bytes + 3) / 4, nullptr), "sweeping");
+  }
+  s.left.clear();
+}
+
 int64_t GuardedMemory::damage() {
   State& s = state();
   if (s.poisoning) {
@@ -218,6 +230,7 @@ void GuardedMemory::rotate() {
 void GuardedMemory::trim() {
   State& s = state();
   for (const auto& [bytes, at] : s.free_own) {
+    s.left.erase(at);
     if (cudaFree(static_cast<char*>(at) - kGuardBytes) == cudaSuccess) s.held -= bytes + 2 * kGuardBytes;
   }
   s.free_own.clear();

@@ -23,6 +23,10 @@ class GuardedMemory {
   static void new_poison(uint32_t random);
   static void set_poisoning(bool on);
 
+  // Fills what was freed since the last sweep, so that no run finds the results of the one before it where buffers are
+  // not poisoned. Queues; does not wait.
+  static void sweep();
+
   // Words of guard zones that are overwritten in live buffers, or were in those freed since the last call. Damage to a
   // live buffer counts again until new_poison() repaints it. Waits for the device.
   static int64_t damage();

@@ -125,6 +125,7 @@ Json Judge::answer(const Json& question, std::string payload) {
   }
   if (what == "candidate") {
     candidate_.reset();
+    state_.clear();
     if (at_work_) at_work_->has_candidate = false;
     auto parsed = parse_bundle(std::make_shared<const std::string>(payload));
     if (!parsed) throw ReplayFailure{Outcome::kTampered, parsed.why};
@@ -311,6 +312,7 @@ const Plan& Judge::candidate_plan(const Json& question) const {
 void Judge::give_candidate() {
   if (at_work_->has_candidate) return;
   ask({{"do", "load"}, {"slot", "candidate"}}, candidate_bytes_);
+  at_work_->inputs.clear();
   at_work_->has_candidate = at_work_->had_candidates = true;
 }
 
@@ -320,6 +322,7 @@ void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCas
   }
   std::vector<std::pair<int64_t, at::Tensor>> values;
   std::set<const Parameter*> taken;
+  matched_.clear();
   std::vector<const PlanParameter*> rest;
   auto alike = [&](const PlanParameter& own, const Parameter& theirs) {
     const PlanValue& value = plan.values[static_cast<size_t>(own.value)];
@@ -333,6 +336,7 @@ void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCas
       continue;
     }
     taken.insert(&*match);
+    matched_[own.value] = &*match;
     values.emplace_back(own.value, match->value);
   }
   // Under another name: recognised by what __init__ made of it, in order.
@@ -351,6 +355,7 @@ void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCas
     for (const Parameter& theirs : at.parameters) {
       if (taken.count(&theirs) || !alike(*own, theirs) || !same_bits(initial, theirs.initial)) continue;
       taken.insert(&theirs);
+      matched_[own->value] = &theirs;
       initial = theirs.value;
       break;
     }
@@ -374,7 +379,16 @@ void Judge::give_inputs(const std::string& slot, const Plan& plan, ReferenceCase
   push(slot, plan.name, values);
 }
 
-Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle) {
+void Judge::give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed, const std::string& values) {
+  std::string what = cat(plan.name, "|", seed, "|", values);
+  if (at_work_->inputs == what) return;
+  at_work_->inputs.clear();
+  draw_inputs(at, seed, values);
+  give_inputs("candidate", plan, at);
+  at_work_->inputs = what;
+}
+
+Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole) {
   std::string difference = structure_difference(plan.outputs, at.plan->outputs);
   if (!difference.empty()) return {Outcome::kWrongOutput, difference, INFINITY};
   Json metadata = ask({{"do", "outputs"}, {"slot", "candidate"}, {"case", plan.name}}).at("outputs");
@@ -397,7 +411,9 @@ Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& ora
     Judgement judgement(expected, names[index]);
     auto size = static_cast<int64_t>(c10::elementSize(expected.dtype()));
     pull(plan.name, "output", static_cast<int64_t>(index), expected.numel() * size,
-         [&](int64_t offset, const at::Tensor& chunk) { judgement.add(offset / size, chunk.view(expected.dtype())); });
+         [&](int64_t offset, const at::Tensor& chunk) {
+           if (whole || !judgement.failed()) judgement.add(offset / size, chunk.view(expected.dtype()));
+         });
     Comparison one = judgement.finish();
     if (one.outcome != Outcome::kPass) return one;
     worst.worst = std::max(worst.worst, one.worst);
@@ -406,17 +422,18 @@ Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& ora
   return worst;
 }
 
-std::string Judge::changed_input(const Plan& plan, ReferenceCase& at) {
-  for (size_t i = 0; i < at.inputs.size(); ++i) {
-    if (!at.inputs[i].defined() || std::count(at.mutated.begin(), at.mutated.end(), i)) continue;
-    at::Tensor whole = at.inputs[i].contiguous();
-    bool same = true;
-    pull(plan.name, "value", plan.inputs[i].value, static_cast<int64_t>(whole.nbytes()),
-         [&](int64_t offset, const at::Tensor& chunk) {
-           same = same && at::equal(chunk, bytes_of(whole, offset, chunk.numel()));
-         });
-    if (!same) return cat("input ", i, " is changed, which the reference does not do");
+std::string Judge::wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed) {
+  std::set<int64_t> own(changed.begin(), changed.end());
+  auto reference_does = [&](int64_t id) { return at.changed && at.changed->count(id) > 0; };
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (!own.erase(plan.inputs[i].value) || reference_does(at.plan->inputs[i].value)) continue;
+    return cat("input ", i, " is changed, which the reference does not do");
   }
+  for (const auto& [id, parameter] : matched_) {
+    if (!own.erase(id) || reference_does(parameter->id)) continue;
+    return cat("parameter ", parameter->name, " is changed, which the reference does not do");
+  }
+  state_[plan.name].insert(own.begin(), own.end());
   return "";
 }
 
@@ -436,26 +453,34 @@ Json Judge::run(const Json& question) {
   spent_.mark("load");
   give_weights("candidate", plan, at, question.at("weight_seed").get<int64_t>());
   spent_.mark("weights");
-  give_inputs("candidate", plan, at);
+  auto seed = question.at("input_seed").get<int64_t>();
+  std::string values = question.value("values", "");
+  draw_inputs(at, seed, values);
+  give_inputs_once(plan, at, seed, values);
+  std::string given = std::exchange(at_work_->inputs, "");
+  bool launches = question.value("launches", true);
   spent_.mark("inputs");
   Json done = ask({{"do", "forward"},
                    {"slot", "candidate"},
                    {"case", plan.name},
-                   {"launches", question.value("launches", true)},
+                   {"launches", launches},
                    {"careful", true},
                    {"seed", question.at("input_seed")},
                    {"poison", question.at("poison")}});
   spent_.mark("forward");
-  Comparison comparison = collect(plan, at, expected);
+  Comparison comparison = collect(plan, at, expected, /*whole=*/launches);
   spent_.mark("compare");
   Json reply = {{"outcome", to_string(comparison.outcome)}, {"message", comparison.message}};
   if (std::isfinite(comparison.worst)) reply["worst"] = comparison.worst;
   if (comparison.outcome == Outcome::kPass) {
-    std::string problem = changed_input(plan, at);
+    std::string problem = wrong_change(plan, at, done.at("changed").get<std::vector<int64_t>>());
     if (problem.empty() && done.at("damage").get<int64_t>() > 0) problem = "a kernel writes outside of its tensors";
-    if (!problem.empty()) reply = {{"outcome", "wrong_output"}, {"message", problem}};
+    if (!problem.empty()) {
+      reply = {{"outcome", "wrong_output"}, {"message", problem}};
+    } else if (at.mutated.empty()) {
+      at_work_->inputs = given;
+    }
   }
-  spent_.mark("changed inputs");
   ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
   spent_.mark("forget");
   return reply;
@@ -468,8 +493,7 @@ Json Judge::time(const Json& question) {
   auto weight_seed = question.at("weight_seed").get<int64_t>();
   auto seeds = question.at("input_seeds").get<std::vector<int64_t>>();
   CHECK(seeds.size() == 2);
-  // More readings of what was just timed: all is in place, unless forward changes its inputs.
-  bool again = question.value("again", false) && at_work_->has_candidate && at.mutated.empty();
+  bool has_candidate = at_work_->has_candidate;
   greet();
   give_candidate();
   if (at_work_->reference != key) {
@@ -478,30 +502,32 @@ Json Judge::time(const Json& question) {
     give_weights("reference", *at.plan, at, weight_seed);
   }
   spent_.mark("load");
-  if (!again) {
-    draw_inputs(at, seeds[0]);
-    give_inputs("reference", *at.plan, at);
-  }
-  spent_.mark("reference's inputs");
   Json second = question;
   second["input_seed"] = seeds[1];
   const Oracle& expected = oracle(second, at);
   spent_.mark("oracle");
   until_ = now_s() + question.value("deadline_s", kPatience);
+  std::set<int64_t> restored = state_[plan.name];
+  for (size_t i : at.mutated) restored.insert(plan.inputs[i].value);
+  // More readings of what was just timed: all is in place, unless forward changes what it is given or keeps.
+  bool again = question.value("again", false) && has_candidate && restored.empty();
   if (!again) {
     give_weights("candidate", plan, at, weight_seed);
-    give_inputs("candidate", plan, at);
+    give_inputs_once(plan, at, seeds[1]);
+    draw_inputs(at, seeds[0]);
+    give_inputs("reference", *at.plan, at);
+    spent_.mark("inputs");
   }
-  spent_.mark("inputs");
-  Json restore = Json::array();
-  for (size_t i : at.mutated) restore.push_back(plan.inputs[i].value);
+  at_work_->inputs.clear();
+  forget_inputs(at);
+  return_memory();
   Json timed = ask({{"do", "time"},
                     {"case", plan.name},
                     {"reference_case", at.plan->name},
                     {"spec", question.at("spec")},
                     {"first_place", question.value("first_place", 0)},
                     {"again", again},
-                    {"restore", restore}});
+                    {"restore", restored}});
   spent_.mark("timing");
   Comparison comparison = collect(plan, at, expected);
   spent_.mark("compare");
@@ -510,6 +536,10 @@ Json Judge::time(const Json& question) {
                 {"readings", timed.at("readings")}};
   for (const char* key : {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}) {
     if (timed.contains(key)) reply[key] = timed[key];
+  }
+  if (comparison.outcome == Outcome::kPass && !timed.at("changed").empty()) {
+    reply["outcome"] = to_string(Outcome::kTampered);
+    reply["message"] = "while it was timed, it kept something from run to run that it did not keep while it was judged";
   }
   // Nothing that has to be read and written from memory can be done faster than the memory is.
   int64_t bytes = 0;

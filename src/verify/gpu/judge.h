@@ -35,6 +35,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,16 +71,19 @@ class Judge {
     bool greeted = false;
     bool has_candidate = false, had_candidates = false;  // The present one; any.
     std::string reference;                               // Key of the task whose reference it holds; "" = none.
+    std::string inputs;  // Case and seed of the inputs that the candidate has and did not change; "" = none.
   };
   struct Parameter {
     std::string name;
     at::Tensor initial, value;  // As __init__ left it, and what is run with.
+    int64_t id = -1;            // In the reference's plan.
   };
   struct ReferenceCase {
     const Plan* plan = nullptr;
     std::unique_ptr<Tape> own, exact;  // In its own dtypes; in float64.
     std::vector<Parameter> parameters;
-    std::vector<size_t> mutated;  // Inputs that the reference writes to.
+    std::vector<size_t> mutated;               // Inputs that the reference writes to.
+    std::optional<std::set<int64_t>> changed;  // All values that its forward changes; found out on its first run.
     bool exact_fits = true;
     int64_t input_seed = -1;  // Of the inputs below,
     std::string values;       // ... and what was made of them.
@@ -107,8 +111,11 @@ class Judge {
 
   ReferenceCase& reference(const Json& question);
   void draw_inputs(ReferenceCase& at, int64_t seed, const std::string& values = "");
+  void forget_inputs(ReferenceCase& at);
+  void return_memory();
   std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
   const Oracle& oracle(const Json& question, ReferenceCase& at);
+  void find_changes(ReferenceCase& at, int64_t seed);
   Oracle make_oracle(ReferenceCase& at, int64_t seed, bool hold_against_itself);
   void make_room(const Json& question);  // Lets go of everything but the case at hand, here and in the replayer.
   void perturb(ReferenceCase& at, int64_t weight_seed);
@@ -120,8 +127,12 @@ class Judge {
   void give_candidate();
   void give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed);
   void give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at);
-  Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle);
-  std::string changed_input(const Plan& plan, ReferenceCase& at);
+  // To the candidate.
+  void give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed, const std::string& values = "");
+  // `whole` false: the first difference will do.
+  Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole = true);
+  // What forward changed and should not have, "" = nothing; what is the candidate's own goes to state_.
+  std::string wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed);
 
   std::unique_ptr<Remote> start_replayer();
   void greet();
@@ -144,8 +155,10 @@ class Judge {
   int64_t oracle_bytes_ = 0, oracle_cap_ = 0;
   std::string candidate_bytes_;
   std::optional<PlanFile> candidate_;
-  double until_ = 0;  // Deadline of the question at hand.
-  Spent spent_;       // On it.
+  std::map<int64_t, const Parameter*> matched_;     // Its parameters (ids in the last plan) that are the task's.
+  std::map<std::string, std::set<int64_t>> state_;  // By case: values of its own that its forward changes.
+  double until_ = 0;                                // Deadline of the question at hand.
+  Spent spent_;                                     // On it.
   double bandwidth_ = 0;
   int64_t cache_bytes_ = 0;
   int faults_ = 0;

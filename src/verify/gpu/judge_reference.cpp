@@ -13,31 +13,15 @@
 #include "base/text.h"
 #include "verify/gpu/judge.h"
 #include "verify/gpu/task_lint.h"
+#include "verify/gpu/value_marks.h"
 #include "verify/gpu/values.h"
 
 namespace tritonrl {
 namespace {
 
-constexpr double kNoise = 0.1;           // As worker/oracle.py perturbs parameters that start as constants.
-constexpr int64_t kBeginning = 1 << 20;  // Elements of an input that tell two seeds apart.
-
-// Inputs whose memory some step of forward writes to.
-std::vector<size_t> written_inputs(const Plan& plan) {
-  std::set<int64_t> written;
-  for (size_t i = plan.init_steps + plan.input_steps; i < plan.tape.size(); ++i) {
-    const PlanStep& step = plan.tape[i];
-    for (int64_t out : step.outs) {
-      bool in_place = std::count(step.reads.begin(), step.reads.end(), out) > 0;
-      if (in_place) written.insert(plan.values[static_cast<size_t>(out)].storage);
-    }
-  }
-  std::vector<size_t> found;
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    if (plan.inputs[i].value < 0) continue;
-    if (written.count(plan.values[static_cast<size_t>(plan.inputs[i].value)].storage)) found.push_back(i);
-  }
-  return found;
-}
+constexpr double kNoise = 0.1;                   // As worker/oracle.py perturbs parameters that start as constants.
+constexpr int64_t kMostKept = int64_t{2} << 30;  // Bytes that nobody uses but the allocator.
+constexpr int64_t kBeginning = 1 << 20;          // Elements of an input that tell two seeds apart.
 
 }  // namespace
 
@@ -85,7 +69,7 @@ Judge::ReferenceCase& Judge::reference(const Json& question) {
       at.exact->bind(parameter.value, at::isFloatingType(constant.scalar_type()) ? constant.to(at::kDouble) : constant);
       continue;
     }
-    at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value)});
+    at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value), parameter.value});
   }
   perturb(at, weight_seed);
   for (size_t i = 0; i < plan->init_steps; ++i) {
@@ -95,22 +79,38 @@ Judge::ReferenceCase& Judge::reference(const Json& question) {
       at.exact->bind(id, at::isFloatingType(value.scalar_type()) ? value.to(at::kDouble) : value.clone());
     }
   }
-  at.mutated = written_inputs(*plan);
   at.plan = plan;
   return at;
 }
 
 void Judge::draw_inputs(ReferenceCase& at, int64_t seed, const std::string& values) {
   if (at.input_seed == seed && at.values == values) return;
-  at.inputs.clear();
+  forget_inputs(at);
   seed_device(options_.device, static_cast<uint64_t>(seed));
   at.own->run_inputs();
   for (const PlanInput& input : at.plan->inputs) {
     at.inputs.push_back(input.value < 0 ? at::Tensor() : at.own->value(input.value));
     if (!values.empty() && input.value >= 0) at.inputs.back() = transformed(values, at.inputs.back());
   }
+  at.own->forget_inputs();
   at.input_seed = seed;
   at.values = values;
+}
+
+void Judge::forget_inputs(ReferenceCase& at) {
+  at.inputs.clear();
+  at.input_seed = -1;
+}
+
+// What the allocator keeps for later is memory that the replayer may need now.
+void Judge::return_memory() {
+  if (!options_.device.is_cuda()) return;
+  using c10::CachingAllocator::StatType;
+  auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(options_.device.index());
+  auto all = static_cast<size_t>(StatType::AGGREGATE);
+  if (stats.reserved_bytes[all].current - stats.allocated_bytes[all].current > kMostKept) {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  }
 }
 
 std::vector<at::Tensor> Judge::run_reference(ReferenceCase& at, int64_t seed, bool exact) {
@@ -119,11 +119,8 @@ std::vector<at::Tensor> Judge::run_reference(ReferenceCase& at, int64_t seed, bo
     if (!at.inputs[i].defined()) continue;
     bool written = std::count(at.mutated.begin(), at.mutated.end(), i) > 0;
     at::Tensor bound = at.inputs[i];
-    if (exact && at::isFloatingType(bound.scalar_type())) {
-      bound = bound.to(at::kDouble);
-    } else if (written) {
-      bound = bound.clone();
-    }
+    if (exact && at::isFloatingType(bound.scalar_type())) bound = bound.to(at::kDouble);
+    if (written && bound.is_same(at.inputs[i])) bound = bound.clone();
     tape.bind(at.plan->inputs[i].value, bound);
   }
   seed_device(options_.device, static_cast<uint64_t>(seed));
@@ -132,10 +129,36 @@ std::vector<at::Tensor> Judge::run_reference(ReferenceCase& at, int64_t seed, bo
   for (size_t i = 0; i < at.inputs.size(); ++i) {
     if (at.inputs[i].defined()) tape.bind(at.plan->inputs[i].value, exact ? at::Tensor() : at.inputs[i]);
   }
+  if (!exact) tape.forget_inputs();
   return outputs;
 }
 
+// Runs the reference once and sees what it changes, if that is not known.
+void Judge::find_changes(ReferenceCase& at, int64_t seed) {
+  if (at.changed) return;
+  for (size_t i = 0; i < at.inputs.size(); ++i) {
+    if (at.inputs[i].defined()) at.own->bind(at.plan->inputs[i].value, at.inputs[i]);
+  }
+  uint64_t key = new_mark_key();
+  ValueMarks before = mark_values(*at.own, key);
+  seed_device(options_.device, static_cast<uint64_t>(seed));
+  at.own->run_forward();
+  at.own->forget_forward();
+  std::vector<int64_t> changed = changed_values(before, mark_values(*at.own, key, &before));
+  at.changed.emplace(changed.begin(), changed.end());
+  at.mutated.clear();
+  for (size_t i = 0; i < at.inputs.size(); ++i) {
+    if (at.inputs[i].defined() && at.changed->count(at.plan->inputs[i].value)) at.mutated.push_back(i);
+  }
+  at.own->forget_inputs();
+  if (!at.mutated.empty()) {
+    forget_inputs(at);
+    draw_inputs(at, seed, at.values);
+  }
+}
+
 Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, bool hold_against_itself) {
+  find_changes(at, seed);
   Oracle made;
   std::vector<at::Tensor> reference = run_reference(at, seed, false), truth;
   if (at.exact_fits) {
@@ -194,8 +217,8 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   Oracle made;
   for (int attempt = 0;; ++attempt) {
     try {
-      draw_inputs(at, seed, values);
       if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
+      draw_inputs(at, seed, values);
       made = make_oracle(at, seed, question.value("additional", false));
       break;
     } catch (const c10::OutOfMemoryError&) {
@@ -207,8 +230,7 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
     }
     at.own->forget_forward();
     at.exact->forget_forward();
-    at.inputs.clear();
-    at.input_seed = -1;
+    forget_inputs(at);
     if (attempt == 1) at.exact_fits = false;
     make_room(question);
   }
@@ -219,6 +241,7 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   }
   oracle_bytes_ += made.bytes;
   oracle_order_.push_back(key);
+  return_memory();
   return oracles_[key] = std::move(made);
 }
 
@@ -248,6 +271,7 @@ Json Judge::lint(const Json& question) {
   Json first = question;
   first["input_seed"] = seeds[0];
   const Oracle& expected = oracle(first, at);
+  draw_inputs(at, seeds[0]);
   DeviceLintRequest request;
   request.tape = at.own.get();
   request.expected = &expected.outputs;

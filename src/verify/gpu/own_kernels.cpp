@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/gpu/own_kernels.h"
 
+#include <algorithm>
+
 #include "verify/gpu/driver.h"
 
 namespace tritonrl {
@@ -37,6 +39,64 @@ LOOP:
   red.add.u32 [%counter], %one;
   bra LOOP;
 DONE:
+  ret;
+}
+
+.visible .entry tritonrl_hash(.param .u64 p_at, .param .u64 p_bytes, .param .u64 p_key, .param .u64 p_out)
+{
+  .reg .pred %p, %whole;
+  .reg .u32 %t, %n, %b, %g, %word;
+  .reg .u64 %at, %bytes, %key, %out, %i, %step, %end, %address, %x, %y, %sum;
+  ld.param.u64 %at, [p_at];
+  ld.param.u64 %bytes, [p_bytes];
+  ld.param.u64 %key, [p_key];
+  ld.param.u64 %out, [p_out];
+  mov.u32 %t, %tid.x;
+  mov.u32 %n, %ntid.x;
+  mov.u32 %b, %ctaid.x;
+  mov.u32 %g, %nctaid.x;
+  mad.lo.u32 %t, %b, %n, %t;
+  mul.lo.u32 %n, %n, %g;
+  cvt.u64.u32 %i, %t;
+  cvt.u64.u32 %step, %n;
+  shr.u64 %end, %bytes, 2;
+  setp.eq.u64 %whole, %at, %at;
+  mov.u64 %sum, 0;
+LOOP:
+  setp.ge.u64 %p, %i, %end;
+  @%p bra NEXT;
+  @!%whole bra BYTE;
+  shl.b64 %address, %i, 2;
+  add.u64 %address, %address, %at;
+  ld.global.u32 %word, [%address];
+  bra MIX;
+BYTE:
+  add.u64 %address, %i, %at;
+  ld.global.u8 %word, [%address];
+MIX:
+  cvt.u64.u32 %x, %word;
+  shl.b64 %y, %i, 32;
+  add.u64 %x, %x, %y;
+  xor.b64 %x, %x, %key;
+  mul.lo.u64 %x, %x, 0xff51afd7ed558ccd;
+  shr.u64 %y, %x, 33;
+  xor.b64 %x, %x, %y;
+  mul.lo.u64 %x, %x, 0xc4ceb9fe1a85ec53;
+  shr.u64 %y, %x, 29;
+  xor.b64 %x, %x, %y;
+  add.u64 %sum, %sum, %x;
+  add.u64 %i, %i, %step;
+  bra LOOP;
+NEXT:
+  @!%whole bra DONE;
+  setp.ne.u64 %whole, %at, %at;
+  and.b64 %i, %bytes, 0xfffffffffffffffc;
+  cvt.u64.u32 %end, %t;
+  add.u64 %i, %i, %end;
+  mov.u64 %end, %bytes;
+  bra LOOP;
+DONE:
+  red.global.add.u64 [%out], %sum;
   ret;
 }
 
@@ -160,6 +220,7 @@ OwnKernels::OwnKernels() {
     driver.check(driver.module_function(function, module_, name), "our own kernels");
   };
   find(&damage_, "tritonrl_count_damage");
+  find(&hash_, "tritonrl_hash");
   find(&hold_, "tritonrl_hold");
   find(&clock_, "tritonrl_read_clock");
   find(&spin_, "tritonrl_spin");
@@ -169,6 +230,13 @@ OwnKernels::OwnKernels() {
 void OwnKernels::count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter) {
   void* arguments[] = {&at, &words, &pattern, &counter};
   launch(damage_, 1, 256, arguments);
+}
+
+void OwnKernels::hash(CUdeviceptr at, uint64_t bytes, uint64_t key, CUdeviceptr out) {
+  constexpr uint64_t kWordsPerBlock = 4096, kMostBlocks = 1024;
+  void* arguments[] = {&at, &bytes, &key, &out};
+  launch(hash_, static_cast<unsigned>(std::clamp<uint64_t>(bytes / 4 / kWordsPerBlock, 1, kMostBlocks)), 256,
+         arguments);
 }
 
 void OwnKernels::hold(CUdeviceptr flag, uint64_t limit_ns) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OwnKernels: the verifier's own small kernels, as PTX that the driver compiles when the process starts: they count
-// damaged guard words, hold the stream, read the SM clock, empty the L2 cache, and spin for a known time.
+// damaged guard words, hash memory, hold the stream, read the SM clock, empty the L2 cache, and spin for a known time.
 //
 // All are queued on the default stream and throw ReplayFailure. Thread rule: one thread.
 #pragma once
@@ -16,6 +16,9 @@ class OwnKernels {
   static OwnKernels& get();
   // Adds to *counter the number of 32-bit words in [at, at + words) that are not `pattern`.
   void count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter);
+  // Adds to *out (8 bytes) a hash of `bytes` bytes from `at` (4-byte aligned) under `key`, which whoever wrote them
+  // must not know: a sum over words of a mix (the finaliser of MurmurHash3, public domain) of word, index and key.
+  void hash(CUdeviceptr at, uint64_t bytes, uint64_t key, CUdeviceptr out);
   // Holds the stream until *flag (mapped host memory) is not 0, at most limit_ns.
   void hold(CUdeviceptr flag, uint64_t limit_ns);
   // Runs for at least `ns` and writes to out[0] the SM's cycles and to out[1] the nanoseconds of the global timer that
@@ -30,7 +33,7 @@ class OwnKernels {
  private:
   OwnKernels();
   CUmodule module_ = nullptr;
-  CUfunction damage_ = nullptr, hold_ = nullptr, clock_ = nullptr, spin_ = nullptr, read_ = nullptr;
+  CUfunction damage_ = nullptr, hash_ = nullptr, hold_ = nullptr, clock_ = nullptr, spin_ = nullptr, read_ = nullptr;
 };
 
 }  // namespace tritonrl

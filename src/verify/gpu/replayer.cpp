@@ -11,6 +11,7 @@
 #include "verify/gpu/own_kernels.h"
 #include "verify/gpu/spent.h"
 #include "verify/gpu/timing.h"
+#include "verify/gpu/value_marks.h"
 #include "verify/timing_json.h"
 
 namespace tritonrl {
@@ -27,7 +28,7 @@ std::vector<double> seconds_of_steps(Tape& tape) {
 }
 
 // The fastest of an autotuner's configurations, one launch step at a time.
-Json tune(Tape& candidate) {
+Json tune(Tape& candidate, const std::function<void()>& restore) {
   Json chosen = Json::array();
   const Plan& plan = candidate.plan();
   for (size_t i = 0; i < plan.tape.size(); ++i) {
@@ -39,6 +40,7 @@ Json tune(Tape& candidate) {
       candidate.choose(i, choice);
       double total = 0;
       for (int repeat = 0; repeat < 4; ++repeat) {
+        restore();
         auto seconds = seconds_of_steps(candidate);
         if (repeat > 0) total += seconds[i];
       }
@@ -54,10 +56,11 @@ Json tune(Tape& candidate) {
 }
 
 // Of a tape's device time, the share of its Triton launches.
-double triton_share(Tape& tape) {
+double triton_share(Tape& tape, const std::function<void()>& restore) {
   double launches_s = 0, all_s = 0;
   for (int repeat = 0; repeat < 3; ++repeat) {
     launches_s = all_s = 0;
+    restore();
     auto seconds = seconds_of_steps(tape);
     for (size_t i = 0; i < seconds.size(); ++i) {
       all_s += seconds[i];
@@ -224,9 +227,12 @@ Json Replayer::forward(const Json& question) {
   }
   seed_device(device_, question.value("seed", uint64_t{0}));
   t.set_careful(question.value("careful", false));
+  uint64_t key = new_mark_key();
+  ValueMarks before = mark_values(t, key);
   t.run_forward(question.value("launches", true));
   wait();
-  return {{"damage", device_.is_cuda() ? GuardedMemory::damage() : 0}};
+  return {{"damage", device_.is_cuda() ? GuardedMemory::damage() : 0},
+          {"changed", changed_values(before, mark_values(t, key, &before))}};
 }
 
 Json Replayer::outputs(const Json& question) {
@@ -291,16 +297,22 @@ Json Replayer::time(const Json& question) {
   reference.set_careful(false);
   GuardedMemory::set_poisoning(false);
 
+  uint64_t key = new_mark_key();
+  ValueMarks before = mark_values(candidate, key);
   std::map<int64_t, at::Tensor> originals;
   for (const Json& id : question.value("restore", Json::array())) {
     originals[id.get<int64_t>()] = candidate.value(id.get<int64_t>()).clone();
+    before.erase(id.get<int64_t>());
   }
+  auto restore = [&] {
+    for (auto& [id, original] : originals) candidate.value(id).copy_(original);
+  };
   Json reply = Json::object();
   Spent spent;
   if (!question.value("again", false)) {
-    reply["chosen"] = tune(candidate);
+    reply["chosen"] = tune(candidate, restore);
     spent.mark("tuning");
-    reply["triton_share"] = triton_share(candidate);
+    reply["triton_share"] = triton_share(candidate, restore);
     spent.mark("share");
     reply["reference_bytes"] = peak_of_forward(reference);
     reply["candidate_bytes"] = peak_of_forward(candidate);
@@ -310,11 +322,8 @@ Json Replayer::time(const Json& question) {
   TimingRequest request;
   request.reference = [&] { reference.run_forward(); };
   request.candidate = [&] { candidate.run_forward(); };
-  if (!originals.empty()) {
-    request.restore = [&] {
-      for (auto& [id, original] : originals) candidate.value(id).copy_(original);
-    };
-  }
+  request.sweep = GuardedMemory::sweep;
+  if (!originals.empty()) request.restore = restore;
   bool room = true;
   double moving_s = 0;
   request.move = [&] {
@@ -335,6 +344,7 @@ Json Replayer::time(const Json& question) {
     wait();
   }
   GuardedMemory::set_poisoning(true);
+  reply["changed"] = changed_values(before, mark_values(candidate, key, &before));
   spent.mark("readings");
   spent.add("readings", -moving_s);
   spent.add("moving", moving_s);

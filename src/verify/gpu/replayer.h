@@ -10,15 +10,20 @@
 //   trim      {}                                                      drops the reference and memory kept for later
 //   init      {"slot", "case", "seed"}                                runs __init__'s section
 //   put       {"slot", "case", "items": [{"value", "offset", "bytes", "at"}]}   staging -> value (made when it is new)
-//   forward   {"slot", "case", "launches": bool, "careful": bool, "poison": n}  -> {"damage": words}
+//   forward   {"slot", "case", "launches": bool, "careful": bool, "poison": n}  -> {"damage": words,
+//                                                                         "changed": ids of values held before}
 //   get       {"slot", "case", "items": [{"value" or "output", "offset", "bytes", "at"}]}  row-major bytes -> staging
 //   outputs   {"slot", "case"}                                        -> {"outputs": [{"shape", "dtype"}]}
 //   forget    {"slot", "case"}                                        what forward made
 //   bandwidth {}                                                      -> {"bandwidth"}
 //   measure   {"spec"}                                                -> {"noise": [[readings, ...], ...]}
 //   time      {"case", "reference_case", "spec", "restore", "first_place", "again"}
-//                                                                     -> {"readings", and, unless it is done again,
+//                                                                     -> {"readings", "changed", and, unless it is done
+//                                                                     again,
 //                                                                         "chosen", "triton_share", "..._bytes"}
+//
+// `restore` names values that the candidate changes when it runs: they are put back before every run. `changed` leaves
+// them out.
 //
 // Specs and readings as verify/timing_json.h has them.
 //

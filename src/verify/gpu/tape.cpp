@@ -240,6 +240,12 @@ void Tape::forget_forward() {
   }
 }
 
+void Tape::forget_inputs() {
+  for (size_t i = plan_.init_steps; i < plan_.init_steps + plan_.input_steps; ++i) {
+    for (int64_t id : plan_.tape[i].outs) values_[static_cast<size_t>(id)] = at::Tensor();
+  }
+}
+
 bool Tape::relocate() {
   at::NoGradGuard no_grad;
   std::map<const c10::StorageImpl*, std::vector<size_t>> shared;

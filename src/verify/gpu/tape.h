@@ -73,6 +73,8 @@ class Tape {
   std::vector<at::Tensor> outputs() const;
   // Lets go of everything forward() made.
   void forget_forward();
+  // Lets go of everything run_inputs() made.
+  void forget_inputs();
 
   // Moves everything the tape holds to newly allocated memory; values that share a storage still do. What there is no
   // memory for stays where it is, and false comes back.

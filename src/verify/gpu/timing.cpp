@@ -138,6 +138,7 @@ class Reader {
       Hold hold;
       for (int64_t run = 0; run < k; ++run) {
         for (int64_t half = 0; half < 2; ++half) {
+          if (request_.sweep) request_.sweep();
           if (request_.spec.cold) flush_cache(request_.flush);
           size_t at = static_cast<size_t>(4 * run + 2 * half);
           events_[at]->record();

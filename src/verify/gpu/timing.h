@@ -36,6 +36,7 @@ enum class Flush {
 struct TimingRequest {
   std::function<void()> reference, candidate;  // Queue one run each.
   std::function<void()> restore;               // Puts changed inputs back, outside of what is timed; may be empty.
+  std::function<void()> sweep;                 // Before every run, outside of what is timed; may be empty.
   std::function<void()> move;                  // Brings everything to other places of the memory; may be empty.
   ReadingSpec spec;
   Flush flush = Flush::kRead;

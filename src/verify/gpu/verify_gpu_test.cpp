@@ -8,6 +8,7 @@
 
 #include "verify/gpu/compare_device.h"
 #include "verify/gpu/tape.h"
+#include "verify/gpu_lane.h"
 
 namespace tritonrl {
 namespace {
@@ -20,10 +21,7 @@ BlobView view(const at::Tensor& tensor) {
           std::string_view(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes())};
 }
 
-// The same tensors through the comparison over bytes and through the one on the device, whole and in pieces.
-void expect_same_judgement(const at::Tensor& candidate, const at::Tensor& reference, const at::Tensor& truth) {
-  Comparison bytes = compare_tensor(view(candidate), view(reference), view(truth), "output");
-  Expectation expected(reference, truth);
+void expect_judgement(const Comparison& bytes, const at::Tensor& candidate, const Expectation& expected) {
   for (int64_t piece : {candidate.numel(), int64_t{7}}) {
     Judgement judgement(expected, "output");
     at::Tensor flat = candidate.reshape({-1});
@@ -37,6 +35,15 @@ void expect_same_judgement(const at::Tensor& candidate, const at::Tensor& refere
       EXPECT_NEAR(device.worst, bytes.worst, 1e-9 * bytes.worst + 1e-12);
     }
   }
+}
+
+// The same tensors through the comparison over bytes and through the one on the device, whole and in pieces; on a GPU
+// too where there is one.
+void expect_same_judgement(const at::Tensor& candidate, const at::Tensor& reference, const at::Tensor& truth) {
+  Comparison bytes = compare_tensor(view(candidate), view(reference), view(truth), "output");
+  expect_judgement(bytes, candidate, Expectation(reference, truth));
+  if (GpuLanes::devices().empty()) return;
+  expect_judgement(bytes, candidate.cuda(), Expectation(reference.cuda(), truth.cuda()));
 }
 
 TEST(CompareDevice, JudgesAsTheComparisonOverBytesDoes) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of many elements in one pass over memory: what comparing outputs of gigabytes spends its time on.
+//
+// `truth` is float64; `other` is of any floating dtype and of as many elements; both are flat and contiguous and on one
+// device. On a GPU these are kernels of our own (PTX that the driver compiles), which need no memory; elsewhere ATen's
+// operators. Sums are taken in float64, in no fixed order. All wait for the result. Thread rule: one thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace tritonrl {
+
+// Over the elements that are finite in both: sums of truth^2 and of (other - truth)^2, and their number.
+struct ErrorMoments {
+  double truth_squares = 0, error_squares = 0;
+  int64_t finite = 0;
+};
+ErrorMoments error_moments(const at::Tensor& truth, const at::Tensor& other);
+
+// The largest finite |other - truth| / (|truth| + offset); 0 without one.
+double worst_relative_error(const at::Tensor& truth, const at::Tensor& other, double offset);
+
+// Sum of (other - truth)^2, and the largest |other - truth| / (|truth| * relative + absolute): infinity as soon as one
+// of them is no finite number (the sum then means nothing).
+struct BoundedError {
+  double squares = 0, worst = 0;
+};
+BoundedError bounded_error(const at::Tensor& truth, const at::Tensor& other, double relative, double absolute);
+
+}  // namespace tritonrl

@@ -23,7 +23,8 @@ endif()
 target_compile_definitions(verify PUBLIC TRITONRL_BUILD_DIR="${CMAKE_BINARY_DIR}")
 add_dependencies(verify tritonrl_jail tritonrl_sandbox)
 
-tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS verify TIMEOUT 900)
+tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS verify TIMEOUT 900 FILTER Cases.*)
+tritonrl_add_gtest(cases_every_stage_test cases_test TIMEOUT 900 FILTER CasesThroughEveryStage.*)
 
 # Judge and replayer: LibTorch with CUDA in programs of their own. They build everywhere, from the headers and libraries of
 # the wheels, and are only started where there is a driver (or, in tests, on the CPU).

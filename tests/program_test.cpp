@@ -68,12 +68,67 @@ TEST(Program, ExitCodesSayWhoseFaultItIs) {
   Ended wrong = run({"verify", kSource + "/tests/cases/honest/swish_basic.py", "--task", task});
   EXPECT_EQ(wrong.code, 1) << wrong.said;
   EXPECT_EQ(run({"verify", "no_such_file.py", "--task", task}).code, 2);
-  EXPECT_EQ(run({"verifi"}).code, 2);
-  fs::remove_all(testing::TempDir() + "/tritonrl_program_test_none");
-  Ended no_model = run({"train", kSource + "/configs/quickstart.yaml", "--set", "policy.model=/nowhere", "--set",
-                        "run.folder=" + testing::TempDir() + "/tritonrl_program_test_none"});
-  EXPECT_TRUE(no_model.code == 2 || no_model.code == 3) << no_model.said;
-  EXPECT_THAT(no_model.said, HasSubstr("/nowhere"));
+}
+
+TEST(Program, UnknownCommandsNameTheNearest) {
+  Ended typo = run({"verfy", "a.py"});
+  EXPECT_EQ(typo.code, 2);
+  EXPECT_THAT(typo.said, HasSubstr("unknown command 'tritonrl verfy'"));
+  EXPECT_THAT(typo.said, HasSubstr("did you mean 'tritonrl verify'?"));
+  EXPECT_THAT(run({"-v", "data", "shwo"}).said, HasSubstr("did you mean 'tritonrl data show'?"));
+  EXPECT_THAT(run({"zzzzzzzzzz"}).said, HasSubstr("commands: doctor, data"));
+  EXPECT_EQ(run({}).code, 2);
+  EXPECT_EQ(run({"--help"}).code, 0);
+}
+
+TEST(Program, ATaskWhoseReferenceFailsIsTheUsersToMend) {
+  fs::path folder = fs::path(testing::TempDir()) / "tritonrl_program_test_task";
+  fs::create_directories(folder);
+  std::string source = read_file(kSource + "/tests/cases/tasks/softmax.py");
+  std::string broken = replace_all(source, "return", "raise ValueError('four is not five'); return");
+  ASSERT_NE(broken, source);
+  write_file(folder / "broken.py", broken);
+  Ended ended = run(
+      {"verify", kSource + "/tests/cases/honest/softmax_row.py", "--task", (folder / "broken.py").string(), "--json"});
+  EXPECT_EQ(ended.code, 2) << ended.said;
+  EXPECT_THAT(ended.said, HasSubstr("the task's own reference fails"));
+  EXPECT_THAT(ended.said, HasSubstr("four is not five"));
+  EXPECT_EQ(ended.said.find("harness_fault"), std::string::npos);
+  fs::remove_all(folder);
+}
+
+TEST(Program, ARunThatCannotBeginLeavesNothingBehind) {
+  fs::path folder = fs::path(testing::TempDir()) / "tritonrl_program_test_none";
+  fs::remove_all(folder);
+  auto train = [&](std::vector<std::string> sets) {
+    std::vector<std::string> words = {"train", kSource + "/configs/quickstart.yaml"};
+    sets.push_back("run.folder=" + folder.string());
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    Ended ended = run(words);
+    EXPECT_FALSE(fs::exists(folder)) << ended.said;
+    return ended;
+  };
+  Ended no_model = train({"policy.model=/nowhere"});
+  EXPECT_EQ(no_model.code, 2) << no_model.said;
+  EXPECT_THAT(no_model.said, HasSubstr("/nowhere: no such model folder"));
+  EXPECT_THAT(train({"policy.model=" + kSource + "/tests"}).said, HasSubstr("config.json"));
+  Ended none = run({"train"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.said, HasSubstr("configs/quickstart.yaml"));
+  EXPECT_EQ(run({"train", "--explain"}).code, 0);
+  if (!fs::exists(kSource + "/models/smollm2-135m-instruct/config.json")) return;
+  std::string model = "policy.model=" + kSource + "/models/smollm2-135m-instruct";
+  EXPECT_THAT(train({model, "data.prompt=no_such.txt"}).said, HasSubstr("no_such.txt"));
+  EXPECT_THAT(train({model, "eval.tasks=no_such.jsonl"}).said, HasSubstr("no_such.jsonl"));
+  Ended no_gpu = train({model, "policy.device=cuda:99"});
+  EXPECT_EQ(no_gpu.code, 3) << no_gpu.said;
+  EXPECT_THAT(no_gpu.said, HasSubstr("cuda:99"));
+  EXPECT_THAT(no_gpu.said, HasSubstr("hint: "));
+  EXPECT_EQ(train({model, "verify.gpus=99"}).code, 3);
+  Ended no_folder = run(
+      {"train", kSource + "/configs/quickstart.yaml", "--set", model, "--set", "run.folder=" + kSource + "/README.md"});
+  EXPECT_EQ(no_folder.code, 3) << no_folder.said;
+  EXPECT_THAT(no_folder.said, HasSubstr("a file is in its place"));
 }
 
 class Training : public testing::Test {
@@ -121,6 +176,9 @@ class Training : public testing::Test {
 TEST_F(Training, StoppedInEveryPhaseItEndsWhereAnUninterruptedRunDoes) {
   Ended whole = run(command("whole"));
   ASSERT_EQ(whole.code, 0) << whole.said;
+  Ended early = run(command("stopped"), "run directory: ");  // Before the first solution: none has to be waited for.
+  EXPECT_EQ(early.code, 130) << early.said;
+  EXPECT_EQ(early.said.find("6/6 solutions"), std::string::npos) << early.said;
   for (const char* phase : {"verifying solutions", "sft: ", "eval/sft: sampling", "rl/step_1: sampling"}) {
     Ended stopped = run(command("stopped"), phase);
     EXPECT_EQ(stopped.code, 130) << phase << ": " << stopped.said;
@@ -129,6 +187,8 @@ TEST_F(Training, StoppedInEveryPhaseItEndsWhereAnUninterruptedRunDoes) {
   Ended last = run(command("stopped"));
   ASSERT_EQ(last.code, 0) << last.said;
   EXPECT_EQ(results("stopped")["rows"], results("whole")["rows"]);
+  Json adapter = read_json(folder_ / "stopped/checkpoints/sft/adapter_config.json");
+  EXPECT_EQ(adapter["base_model_name_or_path"], fs::canonical(model_).string());  // Where PEFT finds the base.
   for (const char* file : {"report.html", "report.md", "steps.jsonl", "log.txt"}) {
     EXPECT_TRUE(fs::exists(folder_ / "stopped" / file)) << file;
   }

@@ -13,6 +13,7 @@ import fake_cuda
 from candidate import load, rebind, size_constants
 from failure import Failure, candidate_lines, describe, is_out_of_memory, scrub
 from tape import NeedRealInit, Recorder, is_fake
+from values import cast_module
 from wire import DTYPES, content_hash, decode_init, dtype_name
 
 
@@ -23,6 +24,7 @@ class Case:
         self.args, self.spec, self.session, self.work = args, spec, session, work
         self.init_inputs = decode_init(spec.get("init_inputs", args.get("init_inputs", [])))
         self.reference = {p["name"]: p for p in spec.get("reference_parameters", args.get("reference_parameters", []))}
+        self.dtype = DTYPES.get(spec.get("dtype"))  # Of floating inputs and weights; None = as written.
         self.phase, self.path = "import", ""
         self.module_name = f"candidate_{spec['name']}"
         self.seconds = {}
@@ -105,6 +107,7 @@ class Case:
             torch.manual_seed(self.args["weight_seed"])
             model = self._timed("init", lambda: model_class(*self.init_inputs))
             self._check_model(model)
+            self._cast(model)
             self._adopt(model, recorder)
         else:
             fake_cuda.recorder = recorder
@@ -118,8 +121,16 @@ class Case:
             finally:
                 fake_cuda.recorder = None
             self._check_model(model)
+            with fake_mode:
+                self._cast(model)
             self._match(model, recorder)
         return self._forward(model, recorder, *self._given_inputs(recorder))
+
+    def _cast(self, model):
+        """Where the case has another precision, weights are made in the module's own and cast."""
+        if self.dtype is not None:
+            with torch.no_grad():
+                cast_module(model, self.dtype)
 
     # --- __init__ on the tape.
 
@@ -132,6 +143,7 @@ class Case:
         with self._on_tape(recorder, "init"):
             model = build()
             self._check_model(model)
+            self._cast(model)
             self._before_first_use(model)
         with fake_cuda.truth():
             for module in model.modules():

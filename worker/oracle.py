@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 import controls
 from candidate import load, rebind
 from failure import Failure, describe, is_out_of_memory
+from values import cast, cast_module, other_precision, transformed
 from wire import content_hash, encode_init
 
 NOISE = 0.1
@@ -93,6 +94,9 @@ def run(job, payload, blob, work):
         model = module.Model(*init_inputs).eval()
         parameters = []
         with torch.no_grad():
+            dtype = other_precision(module.get_inputs()) if args.get("dtype") else None
+            if dtype is not None:
+                cast_module(model, dtype)
             tensors = [(name, t, False) for name, t in model.named_parameters(remove_duplicate=False)]
             tensors += [(name, t, True) for name, t in model.named_buffers(remove_duplicate=False)]
             for name, tensor, _ in tensors:
@@ -106,6 +110,10 @@ def run(job, payload, blob, work):
             phase = "forward"
             torch.manual_seed(args["input_seed"])
             inputs = list(module.get_inputs())
+            if args.get("values"):
+                inputs = transformed(args["values"], inputs, args["input_seed"] + 1)
+            if dtype is not None:
+                inputs = [cast(value, dtype) for value in inputs]
             first = [_clone(value) for value in inputs]
             torch.manual_seed(args["input_seed"])
             out = model(*first)

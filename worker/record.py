@@ -12,8 +12,9 @@ from tape import NeedRealInit
 from wire import tensor_bytes
 
 
-def record(args, work):
-    """The recording as a dict: {"kernels", "specs", "cubins", "cases"}."""
+def record(args, work, failures=None):
+    """The recording as a dict: {"kernels", "specs", "cubins", "cases"}. Additional cases that fail are left out of it and
+    listed in `failures`."""
     now = session.current = session.Session()
     fake_cuda.TARGET_ARCH = int(args.get("arch", 90))
     cases = []
@@ -21,9 +22,13 @@ def record(args, work):
     for spec in args["cases"]:
         case = kind(args, spec, now, work)
         try:
-            plan = case.run()
-        except NeedRealInit:
-            raise Failure("unsupported", "forward", "forward() uses a tensor of unknown origin") from None
+            plan = _plan(case)
+        except Failure as failure:
+            if failures is None or not spec.get("additional"):
+                raise
+            failures.append({"case": spec["name"], "failure": failure.to_json()})
+            sys.modules.pop(case.module_name, None)
+            continue
         parameters = [{**entry, "tensor": tensor_bytes(entry["tensor"]).tobytes()} if "tensor" in entry else entry
                       for entry in case.blob_parameters]
         cases.append({"name": spec["name"], "plan": plan, "parameters": parameters, **case.sections,
@@ -33,6 +38,14 @@ def record(args, work):
     return {"kernels": now.kernels.entries, "specs": now.specs, "cubins": cubins, "cases": cases}
 
 
+def _plan(case):
+    try:
+        return case.run()
+    except NeedRealInit:
+        raise Failure("unsupported", "forward", "forward() uses a tensor of unknown origin") from None
+
+
 def run(job, payload, blob, work):
-    blob.add_bytes(pack(record(job["args"], work)))
-    return {}
+    failures = []
+    blob.add_bytes(pack(record(job["args"], work, failures)))
+    return {"failures": failures} if failures else {}

@@ -5,11 +5,13 @@ import random
 
 import numpy
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import fake_cuda
 from candidate import load, rebind
 from case import Case
 from failure import Failure
+from values import cast, other_precision
 from wire import encode_init
 
 
@@ -17,10 +19,7 @@ class ReferenceCase(Case):
     """A task's own module: __init__, get_inputs() and forward(), all on one tape."""
 
     def _run(self):
-        seed = int(self.args["weight_seed"])
-        random.seed(seed)  # For shapes that get_inputs() draws; the tape's own numbers come from the replayer.
-        numpy.random.seed(seed % (1 << 32))
-        torch.default_generator.manual_seed(seed)
+        self._seed()
         self.path = os.path.join(self.work, self.spec["name"], "candidate.py")
         self.session.source_path = self.path
         source = rebind(self.args["task_source"], self.spec.get("constants") or {})
@@ -29,16 +28,28 @@ class ReferenceCase(Case):
             for name in ("Model", "get_inputs", "get_init_inputs"):
                 if not hasattr(module, name):
                     raise Failure("compile_error", "import", f"the task defines no {name}")
+            if self.spec.get("dtype"):
+                with FakeTensorMode():
+                    self.dtype = other_precision(module.get_inputs())
+                self._seed()
             self.init_inputs = list(module.get_init_inputs())
             model, recorder = self._record_init(lambda: module.Model(*self.init_inputs))
             with self._on_tape(recorder, "init"):
                 inputs = list(module.get_inputs())
+                if self.dtype is not None:
+                    inputs = [cast(value, self.dtype) for value in inputs]
                 entries = [self._entry(value, recorder) for value in inputs]
             self.sections["input_steps"] = len(recorder.tape) - self.sections["init_steps"]
             self.sections["notes"] = {"init_inputs": [encode_init(value) for value in self.init_inputs],
                                       "constants": {name: value for name, value in vars(module).items()
                                                     if name.isupper() and type(value) is int}}
             return self._forward(model, recorder, inputs, entries)
+
+    def _seed(self):
+        seed = int(self.args["weight_seed"])
+        random.seed(seed)  # For shapes that get_inputs() draws; the tape's own numbers come from the replayer.
+        numpy.random.seed(seed % (1 << 32))
+        torch.default_generator.manual_seed(seed)
 
     def run(self):
         try:

@@ -89,6 +89,72 @@ TEST(Assemble, TimingIsPlainOrCalibrated) {
   EXPECT_EQ(make_verify_seams(config).timing->spec().warm_ups, 1);
 }
 
+TEST(Assemble, DefaultsAreTheOriginalCasesStagedAndAFixedMix) {
+  Config config;
+  VerifySeams seams = make_verify_seams(config);
+  Task task;
+  task.source = "N = 1024\n";
+  task.tiny = {{"N", 4}};
+  EXPECT_EQ(seams.cases->cases(task).size(), 2u);
+  EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kWrongOutput, 0, ""}}), std::nullopt);
+  EXPECT_EQ(config.data.sampler.type, "fixed_mix");
+  config.cases.type = "several";
+  EXPECT_THROW(make_verify_seams(config), Error);
+  config.cases.type = "original";
+  config.stages.type = "some";
+  EXPECT_THROW(make_verify_seams(config), Error);
+}
+
+// Each of the sixteen combinations of configs/ablate/ is what its files say.
+TEST(Assemble, AblationsCombine) {
+  std::vector<Task> tasks(4);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    tasks[i].id = cat("t", i);
+    tasks[i].level = i < 2 ? 1 : 2;
+    tasks[i].source = "N = 1024\n";
+  }
+  for (unsigned on = 0; on < 16; ++on) {
+    std::vector<std::string> files = {kConfigs + "gpu.yaml", kConfigs + "ablate/none.yaml"};
+    const char* names[] = {"multi_input", "staged", "curriculum", "calibrated"};
+    for (unsigned i = 0; i < 4; ++i) {
+      if (on >> i & 1) files.push_back(cat(kConfigs, "ablate/", names[i], ".yaml"));
+    }
+    Config config = load_config<Config>(files, {});
+    VerifySeams seams = make_verify_seams(config);
+    auto sampler = make_task_sampler(config.data.sampler, tasks);
+    EXPECT_EQ(seams.cases->cases(tasks[0]).size(), on & 1 ? 5u : 1u) << on;
+    EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kTimeout, 0, ""}}).has_value(), !(on & 2)) << on;
+    EXPECT_EQ(sampler->metrics().at("sampler/level2_share"), on & 4 ? 0.1 : 0.5) << on;
+    EXPECT_EQ(seams.timing->spec().cold, (on & 8) != 0) << on;
+  }
+}
+
+TEST(Assemble, NamesAreCheckedWithoutTasks) {
+  Config config;
+  for (const char* type : {"fixed_mix", "adaptive", "gate", "promote"}) {
+    config.data.sampler.type = type;
+    EXPECT_NO_THROW(check_choices(config)) << type;
+  }
+  config.data.sampler.type = "oracle";
+  EXPECT_THROW(check_choices(config), Error);
+  config.rl.steps = 0;  // No tasks are drawn then.
+  EXPECT_NO_THROW(check_choices(config));
+  config.stages.type = "some";
+  EXPECT_THROW(check_choices(config), Error);
+}
+
+TEST(Assemble, EverySamplerIsThere) {
+  std::vector<Task> tasks(2);
+  tasks[0].id = "a";
+  tasks[1].id = "b";
+  tasks[1].level = 2;
+  for (const char* type : {"fixed_mix", "adaptive", "gate", "promote"}) {
+    SamplerConfig config;
+    config.type = type;
+    EXPECT_EQ(make_task_sampler(config, tasks)->next(3).size(), 3u) << type;
+  }
+}
+
 TEST(Environment, NamesWhatRan) {
   Json env = environment();
   EXPECT_THAT(env["program"].get<std::string>(), HasSubstr("tritonrl"));

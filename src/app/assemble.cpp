@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/assemble.h"
 
+#include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
+#include "ext/curriculum/curriculum.h"
+#include "ext/multi_input/multi_input.h"
+#include "ext/staged_evaluation/staged_evaluation.h"
 
 namespace tritonrl {
 
@@ -9,7 +13,25 @@ namespace fs = std::filesystem;
 
 std::unique_ptr<TaskSampler> make_task_sampler(const SamplerConfig& config, std::vector<Task> tasks) {
   if (config.type == "fixed_mix") return std::make_unique<FixedMix>(std::move(tasks), config);
-  throw usage_error("sampler type '" + config.type + "' is not known", "data.sampler.type", "known: fixed_mix");
+  if (config.type == "adaptive") return std::make_unique<curriculum::Adaptive>(std::move(tasks), config);
+  if (config.type == "gate") return std::make_unique<curriculum::Gate>(std::move(tasks), config);
+  if (config.type == "promote") return std::make_unique<curriculum::Promote>(std::move(tasks), config);
+  throw usage_error("sampler type '" + config.type + "' is not known", "data.sampler.type",
+                    "known: fixed_mix, adaptive, gate, promote");
+}
+
+std::shared_ptr<const CaseSource> make_cases(const CasesConfig& config, int64_t seeds_per_case) {
+  if (config.type == "original") return std::make_shared<OriginalCases>(seeds_per_case);
+  if (config.type == "multi_input") {
+    return std::make_shared<multi_input::MultiInput>(config.list, config.count, seeds_per_case);
+  }
+  throw usage_error("cases type '" + config.type + "' is not known", "cases.type", "known: original, multi_input");
+}
+
+std::shared_ptr<const StageOrder> make_stages(const StagesConfig& config) {
+  if (config.type == "staged") return std::make_shared<staged_evaluation::Staged>();
+  if (config.type == "all") return std::make_shared<EveryStage>();
+  throw usage_error("stages type '" + config.type + "' is not known", "stages.type", "known: staged, all");
 }
 
 std::shared_ptr<const TimingProtocol> make_timing(const TimingConfig& config) {
@@ -20,6 +42,8 @@ std::shared_ptr<const TimingProtocol> make_timing(const TimingConfig& config) {
 
 VerifySeams make_verify_seams(const Config& config) {
   VerifySeams seams;
+  seams.cases = make_cases(config.cases, config.verify.seeds_per_case);
+  seams.order = make_stages(config.stages);
   seams.timing = make_timing(config.timing);
   return seams;
 }
@@ -34,11 +58,37 @@ std::unique_ptr<Credit> make_credit(const RlConfig& config) {
   throw usage_error("credit '" + config.credit + "' is not known", "rl.credit", "known: best_of_n");
 }
 
+void check_choices(const Config& config) {
+  make_verify_seams(config);
+  if (config.rl.steps == 0) return;
+  make_credit(config.rl);
+  std::vector<Task> one_of_each_level(2);
+  for (size_t i = 0; i < 2; ++i) {
+    one_of_each_level[i].id = cat(i);
+    one_of_each_level[i].level = static_cast<int>(i) + 1;
+  }
+  make_task_sampler(config.data.sampler, std::move(one_of_each_level));
+}
+
 std::string find_data_file(const std::string& name) {
   if (fs::exists(name)) return name;
   fs::path in_source = fs::path(TRITONRL_SOURCE_DIR) / name;
   if (fs::exists(in_source)) return in_source.string();
   throw usage_error("no such file", name);
+}
+
+std::string find_model(const std::string& name) {
+  if (fs::is_directory(name)) return name;
+  fs::path in_source = fs::path(TRITONRL_SOURCE_DIR) / name;
+  if (fs::is_directory(in_source)) return in_source.string();
+  throw usage_error("no such model folder", name,
+                    "policy.model names it; ./quickstart.sh or `tritonrl model import` bring the small model in");
+}
+
+PolicyConfig find_policy(const Config& config) {
+  PolicyConfig policy = config.policy;
+  policy.model = find_model(policy.model);
+  return policy;
 }
 
 fs::path plotly_script() {

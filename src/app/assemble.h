@@ -12,6 +12,8 @@
 namespace tritonrl {
 
 std::unique_ptr<TaskSampler> make_task_sampler(const SamplerConfig& config, std::vector<Task> tasks);
+std::shared_ptr<const CaseSource> make_cases(const CasesConfig& config, int64_t seeds_per_case);
+std::shared_ptr<const StageOrder> make_stages(const StagesConfig& config);
 std::shared_ptr<const TimingProtocol> make_timing(const TimingConfig& config);
 // What the verifier is opened with. Throws Error (usage) for a type that is not known.
 VerifySeams make_verify_seams(const Config& config);
@@ -19,9 +21,15 @@ VerifySeams make_verify_seams(const Config& config);
 Config with_every_extension(Config config);
 std::unique_ptr<Credit> make_credit(const RlConfig& config);
 
+// Throws Error (usage) when one of the names above means nothing, with no tasks at hand.
+void check_choices(const Config& config);
 // A file that comes with the program ("prompts/triton.txt"): as given, or else relative to the source tree.
 // Throws Error (usage).
 std::string find_data_file(const std::string& name);
+// A model's folder: as given, or else relative to the source tree. Throws Error (usage).
+std::string find_model(const std::string& name);
+// config.policy with the model's folder found. Throws Error (usage).
+PolicyConfig find_policy(const Config& config);
 // plotly.min.js, or "" when set-up has not fetched it.
 std::filesystem::path plotly_script();
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "model/cpu/kernels.h"
 #include "model/device.h"
+#include "model/model_config.h"
 #include "verify/sandbox.h"
 
 namespace tritonrl {
@@ -148,9 +149,13 @@ void add_doctor(CLI::App& app, Run& run) {
       auto space = std::filesystem::space(".", code);
       doctor.check("disk", !code && space.available > (2ull << 30),
                    human_bytes(static_cast<double>(space.available)) + " free here", "a run needs about 1 GiB");
-      bool model = std::filesystem::exists(std::filesystem::path(config.policy.model) / "config.json");
-      doctor.check("model", model, config.policy.model + (model ? "" : " is missing"),
-                   "run ./quickstart.sh or `tritonrl model import`");
+      try {
+        std::string folder = find_model(config.policy.model);
+        ModelConfig::load(folder);
+        doctor.check("model", true, folder);
+      } catch (const Error& e) {
+        doctor.check("model", false, e.where() + ": " + e.message(), e.hint());
+      }
       for (auto* check : {&check_sandbox, &check_verifier}) {
         try {
           check(doctor, config.verify);

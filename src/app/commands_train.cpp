@@ -33,6 +33,9 @@ void add_train(CLI::App& app, Run& run, const std::string& command_line) {
   command->add_flag("--allow-weaker-sandbox", arguments->weaker, "go on where the sandbox is incomplete");
   command->callback([=, &run] {
     run = [=] {
+      if (arguments->config.files.empty() && !arguments->dry_run && !arguments->explain) {
+        throw usage_error("train needs a config file", "", "for example: tritonrl train configs/quickstart.yaml");
+      }
       Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
       if (arguments->weaker) config.verify.allow_weaker_sandbox = true;
       if (arguments->dry_run || arguments->explain) {
@@ -52,12 +55,14 @@ void add_eval(CLI::App& app, Run& run) {
   struct Arguments {
     ConfigArguments config;
     std::string tasks, adapter, out, name = "policy";
+    bool json = false;
   };
   auto arguments = std::make_shared<Arguments>();
   arguments->config.add_to(*command, false);
   command->add_option("--tasks", arguments->tasks, "task set (JSON lines); default: eval.tasks of the config");
   command->add_option("--adapter", arguments->adapter, "PEFT folder; without it the model as it is");
   command->add_option("--out", arguments->out, "write one record an answer here (JSON lines)");
+  command->add_flag("--json", arguments->json, "print the row of results.json in place of the table");
   command->add_option("--name", arguments->name, "name of the row");
   command->callback([=, &run] {
     run = [=] {
@@ -66,14 +71,15 @@ void add_eval(CLI::App& app, Run& run) {
       if (file.empty()) throw usage_error("no task set: give --tasks or eval.tasks");
       auto tasks = load_tasks(file);
       if (!config.eval.ids.empty()) tasks = tasks_of_ids(tasks, find_data_file(config.eval.ids));
-      Policy policy = Policy::open(config.policy, PromptTemplate::load(find_data_file(config.data.prompt)));
+      Policy policy = Policy::open(find_policy(config), PromptTemplate::load(find_data_file(config.data.prompt)));
       if (!arguments->adapter.empty()) policy.set_adapter(LoraAdapter::load(arguments->adapter, policy.weights()));
       auto verifier = Verifier::open(config.verify, make_verify_seams(config));
       Rng rng = Rng(static_cast<uint64_t>(config.eval.seed)).at("eval");
       auto records = records_of(
           roll_out_and_verify(policy, *verifier, tasks, config.eval.samples, config.eval.sampling, rng, "eval"));
       if (!arguments->out.empty()) save_records(arguments->out, records);
-      std::cout << to_json(make_row(arguments->name, records)).dump(2) << "\n";
+      ResultsRow row = make_row(arguments->name, records);
+      std::cout << (arguments->json ? to_json(row).dump(2) + "\n" : to_table(row));
       return 0;
     };
   });

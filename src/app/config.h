@@ -77,6 +77,31 @@ struct TimingConfig {
   }
 };
 
+// On which cases candidates are tried (verify/case_source.h).
+struct CasesConfig {
+  std::string type = "original";
+  std::vector<std::string> list = {"original", "doubled", "reseeded", "larger", "precision"};
+  int64_t count = 0;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("type", type, "cases of a task: original (as written, and tiny) or an extension's, see app/assemble.cpp");
+    v("list", list, "multi_input: the cases, by name");
+    v("count", count, "multi_input: how many of the list, from its beginning; 0 = all");
+  }
+};
+
+// Which stages a candidate goes through (verify/stage_order.h).
+struct StagesConfig {
+  std::string type = "staged";
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("type", type,
+      "staged (stops at the first stage that fails) or all (runs what can be run; the verdict is the same)");
+  }
+};
+
 struct Config {
   RunConfig run;
   PolicyConfig policy;
@@ -86,6 +111,8 @@ struct Config {
   RlConfig rl;
   RewardConfig reward;
   VerifyConfig verify;
+  CasesConfig cases;
+  StagesConfig stages;
   TimingConfig timing;
   EvalConfig eval;
 
@@ -99,6 +126,8 @@ struct Config {
     v("rl", rl, "reinforcement learning");
     v("reward", reward, "from verdict to number");
     v("verify", verify, "the verifier");
+    v("cases", cases, "inputs that candidates are tried on");
+    v("stages", stages, "order of the verifier's stages");
     v("timing", timing, "timing of candidates on a GPU");
     v("eval", eval, "held-out evaluation");
   }

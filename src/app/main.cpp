@@ -13,8 +13,37 @@
 #include "base/log.h"
 #include "base/text.h"
 
+namespace {
+
+using namespace tritonrl;
+
+// Words that are commands in name only. The parser says which words it did not expect, not what they may have meant.
+void refuse_unknown_command(CLI::App& app, int argc, char** argv) {
+  CLI::App* level = &app;
+  std::string path = "tritonrl";
+  for (int i = 1; i < argc && level->get_require_subcommand_min() > 0; ++i) {
+    std::string word = argv[i];
+    if (word.starts_with("-")) continue;
+    std::vector<std::string> known;
+    CLI::App* next = nullptr;
+    for (CLI::App* command : level->get_subcommands([](CLI::App*) { return true; })) {
+      known.push_back(command->get_name());
+      if (known.back() == word) next = command;
+    }
+    if (!next) {
+      std::string close = nearest(word, known);
+      throw usage_error(
+          "unknown command '" + path + " " + word + "'", "",
+          close.empty() ? "commands: " + join(known, ", ") : "did you mean '" + path + " " + close + "'?");
+    }
+    level = next;
+    path += " " + word;
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace tritonrl;
   std::string command_line = "tritonrl";
   for (int i = 1; i < argc; ++i) command_line += cat(" ", argv[i]);
 
@@ -34,7 +63,11 @@ int main(int argc, char** argv) {
   add_eval(app, run);
   add_report(app, run);
   try {
+    refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
+  } catch (const Error& e) {
+    log_error(e.what());
+    return e.exit_code();
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }

@@ -5,8 +5,10 @@
 #include <map>
 
 #include "app/assemble.h"
+#include "app/preflight.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "data/leaks.h"
 #include "report/report.h"
 
@@ -312,6 +314,7 @@ class Pipeline {
                           {"grad_norm", r.grad_norm},
                           {"tokens", r.tokens},
                           {"tokens_per_s", rate},
+                          {"memory/resident_bytes", resident_bytes()},
                           {"seconds", r.seconds}});
       return true;
     });
@@ -328,9 +331,9 @@ class Pipeline {
   void save_checkpoint(const std::string& name) {
     fs::path unfinished = checkpoint(name + ".tmp");
     fs::remove_all(unfinished);
-    policy().adapter().save(unfinished.string(), fs::path(config_.policy.model).filename().string());
+    policy().adapter().save(unfinished.string(), fs::canonical(policy().config().model).string());
     for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
-      fs::path from = fs::path(config_.policy.model) / file;
+      fs::path from = fs::path(policy().config().model) / file;
       if (fs::exists(from)) fs::copy_file(from, unfinished / file, fs::copy_options::overwrite_existing);
     }
     remove_checkpoint(name);
@@ -433,7 +436,7 @@ class Pipeline {
   // Opened on first need, so that a finished run starts and ends at once.
   Policy& policy() {
     if (!policy_) {
-      policy_.emplace(Policy::open(config_.policy, PromptTemplate::load(find_data_file(config_.data.prompt))));
+      policy_.emplace(Policy::open(find_policy(config_), PromptTemplate::load(find_data_file(config_.data.prompt))));
       attached_ = "base";
     }
     return *policy_;
@@ -463,6 +466,9 @@ class Pipeline {
 
 }  // namespace
 
-fs::path run_training(const Config& config, const TrainOptions& options) { return Pipeline(config, options).run(); }
+fs::path run_training(const Config& config, const TrainOptions& options) {
+  check_can_start(config);
+  return Pipeline(config, options).run();
+}
 
 }  // namespace tritonrl

@@ -25,7 +25,8 @@ struct TrainOptions {
   std::string command_line;  // For the report.
 };
 
-// Runs what is left to do. Returns the run directory. Throws Error; throws Interrupted when asked to stop.
+// Runs what is left to do, if check_can_start (preflight.h) has nothing against it. Returns the run directory. Throws
+// Error; throws Interrupted when asked to stop.
 std::filesystem::path run_training(const Config& config, const TrainOptions& options);
 
 // What this machine and program are: commit, compiler, libraries, processor, GPU.

@@ -11,8 +11,10 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "base/run_dir.h"
+#include "base/secure_hash.h"
 #include "base/stats.h"
 #include "base/text.h"
 
@@ -120,6 +122,24 @@ TEST(Text, Helpers) {
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(content_hash("a").size(), 32u);
   EXPECT_NE(content_hash("a"), content_hash("b"));
+}
+
+TEST(Memory, GrowsWithWhatIsWritten) {
+  int64_t before = resident_bytes();
+  ASSERT_GT(before, 0);
+  std::vector<char> block(64 << 20, 1);
+  EXPECT_GE(resident_bytes(), before + (48 << 20));
+  EXPECT_EQ(block[block.size() / 2], 1);
+}
+
+// The examples of FIPS 180-2 and the empty text.
+TEST(SecureHash, IsSha256) {
+  EXPECT_EQ(secure_hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(secure_hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(secure_hash(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(secure_hash(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_NE(secure_hash(std::string_view("a\0b", 3)), secure_hash("a"));
 }
 
 TEST(Check, EndsTheProcessWithCode70) {

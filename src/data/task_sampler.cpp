@@ -10,14 +10,19 @@
 
 namespace tritonrl {
 
-namespace {
-
 size_t level_index(int level) { return level >= 2 ? 1 : 0; }
-
-}  // namespace
 
 void SamplerConfig::validate() const {
   if (level2_share < 0 || level2_share > 1) throw usage_error("level2_share must be 0 to 1");
+  if (!(0 <= least_level2_share && least_level2_share <= most_level2_share && most_level2_share <= 1)) {
+    throw usage_error("least_level2_share and most_level2_share must be 0 to 1, and the first not above the second");
+  }
+  if (!(target_accuracy > 0 && target_accuracy <= 1) || !(promote_at > 0 && promote_at <= 1)) {
+    throw usage_error("target_accuracy and promote_at must be above 0 and at most 1");
+  }
+  if (window < 1 || gate_groups < 1 || gate_rest < 1) {
+    throw usage_error("window, gate_groups and gate_rest must be at least 1");
+  }
 }
 
 FixedMix::FixedMix(std::vector<Task> tasks, const SamplerConfig& config) : tasks_(std::move(tasks)), config_(config) {

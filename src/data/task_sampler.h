@@ -38,15 +38,34 @@ class TaskSampler {
   virtual std::map<std::string, double> metrics() const = 0;  // E.g. "sampler/level2_share".
 };
 
+size_t level_index(int level);  // 0 for level 1, 1 for all above.
+
 struct SamplerConfig {
   std::string type = "fixed_mix";
   double level2_share = 0.5;  // Share of drawn tasks that are of level 2.
   int64_t seed = 3;
+  // Of samplers that look at results.
+  int64_t window = 320;             // Rollouts that an accuracy is taken over: a few steps' worth.
+  double least_level2_share = 0.1;  // At an accuracy of 0.
+  double most_level2_share = 0.5;   // At target_accuracy and above.
+  double target_accuracy = 0.4;     // On level 1.
+  int64_t gate_groups = 2;          // Groups alike after which a task rests.
+  int64_t gate_rest = 3;            // Epochs that it rests for.
+  double promote_at = 0.5;          // Accuracy that unlocks the next difficulty.
+
   template <class V>
   void for_each_field(V& v) {
-    v("type", type, "how tasks are chosen; fixed_mix = a constant share of level 2");
+    v("type", type,
+      "how tasks are chosen: fixed_mix (a constant share of level 2) or an extension's, see app/assemble.cpp");
     v("level2_share", level2_share, "share of level-2 tasks, 0 to 1");
     v("seed", seed, "order of the tasks");
+    v("window", window, "rollouts that a sampler takes an accuracy over");
+    v("least_level2_share", least_level2_share, "adaptive: share of level 2 while nothing of level 1 is solved");
+    v("most_level2_share", most_level2_share, "adaptive: share of level 2 from target_accuracy on");
+    v("target_accuracy", target_accuracy, "adaptive: accuracy on level 1 that gives the whole share");
+    v("gate_groups", gate_groups, "gate: groups in a row, all solved or none, after which a task rests");
+    v("gate_rest", gate_rest, "gate: epochs that such a task is left out");
+    v("promote_at", promote_at, "promote: accuracy that unlocks the next difficulty");
   }
   void validate() const;
 };

@@ -15,6 +15,8 @@ bool has_cuda_driver() { return std::filesystem::exists("/dev/nvidiactl") || std
 
 namespace {
 
+constexpr char kHint[] = "see `tritonrl doctor`; --set policy.device=auto takes the processor where there is no GPU";
+
 // Registers LibTorch's CUDA backend with the dispatcher. Returns "" or the reason why not.
 std::string load_cuda_backend() {
   static const std::string problem = []() -> std::string {
@@ -38,13 +40,13 @@ at::Device open_device(const std::string& name) {
   }
   std::string problem = load_cuda_backend();
   if (!problem.empty()) {
-    if (name != "auto") throw environment_error("cannot use " + name + ": " + problem, "", "use device: cpu");
+    if (name != "auto") throw environment_error("cannot use " + name + ": " + problem, "", kHint);
     log_warn("using the CPU: " + problem);
     return at::Device(at::kCPU);
   }
   at::Device device(name == "auto" || name == "cuda" ? "cuda:0" : name);
   int64_t count = at::detail::getCUDAHooks().deviceCount();
-  if (device.index() >= count) throw environment_error(cat(name, " does not exist: ", count, " GPUs here"));
+  if (device.index() >= count) throw environment_error(cat(name, " does not exist: ", count, " GPUs here"), "", kHint);
   return device;
 }
 

@@ -49,7 +49,8 @@ class LoraAdapter {
   static LoraAdapter create(const Weights& weights, const LoraConfig& config, Rng rng);
   // Reads PEFT's layout. Throws Error (usage) when it does not fit these weights.
   static LoraAdapter load(const std::string& folder, const Weights& weights);
-  // Writes PEFT's layout; base_model goes into adapter_config.json. Atomic per file.
+  // Writes PEFT's layout; base_model, from where PEFT shall load the base (a path or a hub id), goes into
+  // adapter_config.json. Atomic per file.
   void save(const std::string& folder, const std::string& base_model) const;
 
   LoraAdapter clone() const;  // A deep copy.

@@ -19,6 +19,7 @@ void RewardConfig::validate() const {
         "the last of fail_rewards exceeds correct_base: a wrong kernel would score more than a correct one");
   }
   if (speed_bonus < 0 || speed_cap <= 0) throw usage_error("speed_bonus and speed_cap must be positive");
+  if (plan_weight < 0) throw usage_error("plan_weight must not be negative");
 }
 
 namespace {
@@ -39,17 +40,50 @@ size_t fail_index(Stage stage) {
   return 0;
 }
 
+double staircase(const Verdict& verdict, const std::vector<double>& fail_rewards, const RewardConfig& config) {
+  if (!verdict.correct()) return fail_rewards[fail_index(verdict.stopped_at)];
+  double bonus = verdict.speedup ? std::clamp(*verdict.speedup / config.speed_cap, 0.0, 1.0) : 0.0;
+  return config.correct_base + config.speed_bonus * bonus;
+}
+
 }  // namespace
+
+double staged_reward(const Verdict& verdict, const RewardConfig& config) {
+  return staircase(verdict, config.fail_rewards, config);
+}
+
+double published_reward(const Verdict& verdict, const RewardConfig& config) {
+  return staircase(verdict, {0.0, 0.3, 0.5, 0.7}, config);
+}
+
+double binary_reward(const Verdict& verdict) { return verdict.correct() ? 1 : 0; }
+
+double speed_reward(const Verdict& verdict, double cap) {
+  return verdict.correct() ? std::min(verdict.speedup.value_or(1), cap) : 0;
+}
+
+RewardParts hierarchical_reward(const Verdict& verdict, double cap) {
+  return {binary_reward(verdict), speed_reward(verdict, cap)};
+}
+
+std::optional<RewardParts> reward_parts(const Verdict& verdict, const RewardConfig& config) {
+  if (config.shape == "hierarchical" && !verdict.is_harness_fault()) {
+    return hierarchical_reward(verdict, config.speed_cap);
+  }
+  auto both = reward(verdict, config);
+  return both ? std::optional(RewardParts{*both, *both}) : std::nullopt;
+}
 
 std::optional<double> reward(const Verdict& verdict, const RewardConfig& config) {
   if (verdict.is_harness_fault()) return std::nullopt;
-  if (config.shape == "binary") return verdict.correct() ? 1.0 : 0.0;
-  if (!verdict.correct()) {
-    static const std::vector<double> kPublished = {0.0, 0.3, 0.5, 0.7};
-    return (config.shape == "published" ? kPublished : config.fail_rewards)[fail_index(verdict.stopped_at)];
+  if (config.shape == "binary") return binary_reward(verdict);
+  if (config.shape == "speed") return speed_reward(verdict, config.speed_cap);
+  if (config.shape == "published") return published_reward(verdict, config);
+  if (config.shape == "hierarchical") {
+    RewardParts parts = hierarchical_reward(verdict, config.speed_cap);
+    return parts.code + config.plan_weight * parts.plan;
   }
-  double bonus = verdict.speedup ? std::clamp(*verdict.speedup / config.speed_cap, 0.0, 1.0) : 0.0;
-  return config.correct_base + config.speed_bonus * bonus;
+  return staged_reward(verdict, config);
 }
 
 }  // namespace tritonrl

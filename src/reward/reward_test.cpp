@@ -16,11 +16,12 @@ Verdict stopped(Stage stage, Outcome outcome) {
 }
 
 TEST(Reward, HarnessFaultHasNone) {
-  for (const char* shape : {"staged", "published", "binary"}) {
+  for (const char* shape : {"staged", "published", "binary", "speed", "hierarchical"}) {
     RewardConfig config;
     config.shape = shape;
     for (Stage stage : {Stage::kExtract, Stage::kCompile, Stage::kFullRun}) {
       EXPECT_FALSE(reward(stopped(stage, Outcome::kHarnessFault), config).has_value());
+      EXPECT_FALSE(reward_parts(stopped(stage, Outcome::kHarnessFault), config).has_value());
     }
   }
 }
@@ -54,6 +55,61 @@ TEST(Reward, Binary) {
   EXPECT_EQ(*reward(stopped(Stage::kFullRun, Outcome::kPass), config), 1);
 }
 
+Verdict timed(double speedup) {
+  Verdict pass = stopped(Stage::kTime, Outcome::kPass);
+  pass.speedup = speedup;
+  return pass;
+}
+
+TEST(Reward, SpeedIsTheCappedSpeedupOfACorrectCandidate) {
+  RewardConfig config;
+  config.shape = "speed";
+  config.speed_cap = 4;
+  EXPECT_EQ(*reward(timed(0.25), config), 0.25);
+  EXPECT_EQ(*reward(timed(3), config), 3);
+  EXPECT_EQ(*reward(timed(50), config), 4);
+  EXPECT_EQ(*reward(stopped(Stage::kFullRun, Outcome::kPass), config), 1) << "not timed";
+  Verdict fast_and_wrong = timed(50);
+  fast_and_wrong.outcome = Outcome::kWrongOutput;
+  EXPECT_EQ(*reward(fast_and_wrong, config), 0);
+}
+
+TEST(Reward, HierarchicalCreditsCodeForCorrectnessAndThePlanForSpeed) {
+  RewardConfig config;
+  config.shape = "hierarchical";
+  RewardParts parts = *reward_parts(timed(1.5), config);
+  EXPECT_EQ(parts.code, 1);
+  EXPECT_EQ(parts.plan, 1.5);
+  EXPECT_DOUBLE_EQ(*reward(timed(1.5), config), 1.15);
+  EXPECT_DOUBLE_EQ(*reward(timed(9), config), 1.2);
+  parts = *reward_parts(stopped(Stage::kTinyRun, Outcome::kWrongOutput), config);
+  EXPECT_EQ(parts.code, 0);
+  EXPECT_EQ(parts.plan, 0);
+  config.shape = "staged";
+  parts = *reward_parts(timed(1), config);
+  EXPECT_DOUBLE_EQ(parts.code, 0.85);
+  EXPECT_DOUBLE_EQ(parts.plan, 0.85);
+}
+
+// Whatever the shape, more speed never earns less, and no failure earns more than a pass.
+TEST(Reward, EveryShapeIsMonotone) {
+  for (const char* shape : {"staged", "published", "binary", "speed", "hierarchical"}) {
+    RewardConfig config;
+    config.shape = shape;
+    double last = *reward(timed(0.01), config);
+    for (double speedup : {0.5, 1.0, 1.5, 2.0, 8.0}) {
+      double now = *reward(timed(speedup), config);
+      EXPECT_GE(now, last) << shape << " at " << speedup;
+      last = now;
+    }
+    for (Stage stage : {Stage::kExtract, Stage::kSyntax, Stage::kCompile, Stage::kTinyRun, Stage::kFullRun}) {
+      double failed = *reward(stopped(stage, Outcome::kUnsupported), config);
+      EXPECT_LE(failed, *reward(timed(1), config)) << shape;
+      EXPECT_GE(failed, 0) << shape;
+    }
+  }
+}
+
 TEST(Reward, ContradictoryConfigsAreRefused) {
   RewardConfig config;
   config.fail_rewards = {0, 0.1};
@@ -61,6 +117,10 @@ TEST(Reward, ContradictoryConfigsAreRefused) {
   config.fail_rewards = {0.3, 0.1, 0.2, 0.3};
   EXPECT_THROW(config.validate(), Error);
   config.fail_rewards = {0, 0.1, 0.2, 0.9};
+  EXPECT_THROW(config.validate(), Error);
+  config = RewardConfig();
+  EXPECT_NO_THROW(config.validate());
+  config.plan_weight = -1;
   EXPECT_THROW(config.validate(), Error);
 }
 

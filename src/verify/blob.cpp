@@ -74,7 +74,7 @@ std::optional<Dtype> dtype_from_string(std::string_view name) {
   return std::nullopt;
 }
 
-int64_t TensorView::numel() const {
+int64_t BlobView::numel() const {
   int64_t n = 1;
   for (int64_t size : shape) n *= size;
   return n;
@@ -156,6 +156,16 @@ int64_t numel(const std::vector<int64_t>& shape, const char* where) {
 
 }  // namespace strict
 
+std::map<std::string, ChildFailure> case_failures(const Json& header) {
+  std::map<std::string, ChildFailure> out;
+  if (!header.contains("failures")) return out;
+  for (const Json& item : strict::array(header["failures"], "failures", 64)) {
+    strict::object(item, "failure of a case", {"case", "failure"});
+    out[strict::text(item["case"], "case", 64)] = read_failure(item["failure"]);
+  }
+  return out;
+}
+
 Parsed<Blob> parse_blob(std::string bytes, const std::string& nonce) {
   try {
     uint32_t length = 0;
@@ -183,9 +193,9 @@ Parsed<Blob> parse_blob(std::string bytes, const std::string& nonce) {
   }
 }
 
-TensorView tensor_from(const Json& ref, std::string_view area) {
+BlobView tensor_from(const Json& ref, std::string_view area) {
   strict::object(ref, "tensor", {"shape", "dtype", "offset", "nbytes"}, {"stride"});
-  TensorView tensor;
+  BlobView tensor;
   tensor.shape = strict::sizes(ref["shape"], "shape", 0, kMaxElements);
   tensor.dtype = strict::dtype(ref["dtype"], "dtype");
   if (ref.contains("stride") && strict::sizes(ref["stride"], "stride", 0, kMaxElements).size() != tensor.shape.size()) {
@@ -202,11 +212,11 @@ TensorView tensor_from(const Json& ref, std::string_view area) {
   return tensor;
 }
 
-Nest<TensorView> tensors_from(const Json& structure, std::string_view area) {
-  return strict::nest<TensorView>(structure, "shape", [&](const Json& ref) { return tensor_from(ref, area); });
+Nest<BlobView> tensors_from(const Json& structure, std::string_view area) {
+  return strict::nest<BlobView>(structure, "shape", [&](const Json& ref) { return tensor_from(ref, area); });
 }
 
-Json PayloadWriter::add(const TensorView& tensor) {
+Json PayloadWriter::add(const BlobView& tensor) {
   payload_.resize((payload_.size() + 15) / 16 * 16);  // Aligned, so that the child may read it in place.
   Json ref = {{"shape", tensor.shape},
               {"dtype", to_string(tensor.dtype)},

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +28,7 @@ int64_t item_size(Dtype dtype);
 inline bool is_floating(Dtype dtype) { return dtype <= Dtype::kBfloat16; }
 
 // A contiguous row-major tensor whose bytes belong to somebody else (a Blob).
-struct TensorView {
+struct BlobView {
   Dtype dtype = Dtype::kFloat32;
   std::vector<int64_t> shape;
   std::string_view bytes;  // numel() * item_size(dtype) of them.
@@ -140,6 +141,9 @@ struct Blob {
   std::string_view tensors() const { return std::string_view(bytes).substr(tensors_at); }
 };
 
+// How a `record` job's cases failed that were allowed to: "failures" of its header, by case. Throws Tainted.
+std::map<std::string, ChildFailure> case_failures(const Json& header);
+
 constexpr size_t kMaxHeaderBytes = 32 << 20;
 
 // Checks framing, JSON (nesting at most 64 deep), nonce and the failure vocabulary.
@@ -147,14 +151,14 @@ Parsed<Blob> parse_blob(std::string bytes, const std::string& nonce);
 
 // A tensor reference of the protocol, resolved in `area`. Throws Tainted when it does not fit. A "stride" is allowed
 // (outputs say how they lay in memory) and checked for its form only.
-TensorView tensor_from(const Json& ref, std::string_view area);
-Nest<TensorView> tensors_from(const Json& structure, std::string_view area);
+BlobView tensor_from(const Json& ref, std::string_view area);
+Nest<BlobView> tensors_from(const Json& structure, std::string_view area);
 
 // Appends bytes and tensors to a payload, and makes references into it.
 class PayloadWriter {
  public:
   void add_bytes(std::string_view bytes) { payload_ += bytes; }
-  Json add(const TensorView& tensor);
+  Json add(const BlobView& tensor);
   std::string take() { return std::move(payload_); }
 
  private:

@@ -93,7 +93,7 @@ TEST(Blob, SurvivesRandomDamage) {
     auto blob = parse_blob(damaged, "abc");
     if (!blob || !blob.value->header.contains("t")) continue;
     try {
-      TensorView tensor = tensor_from(blob.value->header["t"], blob.value->tensors());
+      BlobView tensor = tensor_from(blob.value->header["t"], blob.value->tensors());
       EXPECT_EQ(static_cast<int64_t>(tensor.bytes.size()), tensor.numel() * item_size(tensor.dtype));
     } catch (const Tainted&) {
     }

@@ -22,7 +22,9 @@ Parsed<PlanFile> link_kernels(PlanFile recording, const KernelSet& kernels) {
     recording.cubins.back().kernel = recording.specs[i].kernel;
     recording.more_bytes.push_back(kernels[i]->file.bytes);
   }
+  std::vector<Plan> cases;
   for (Plan& plan : recording.cases) {
+    bool whole = true;
     for (PlanStep& step : plan.tape) {
       if (!step.is_launch) continue;
       std::vector<PlanChoice> left;
@@ -31,10 +33,13 @@ Parsed<PlanFile> link_kernels(PlanFile recording, const KernelSet& kernels) {
         choice.cubin = cubin_of[static_cast<size_t>(choice.spec)];
         if (choice.cubin >= 0) left.push_back(std::move(choice));
       }
-      if (left.empty()) return {std::nullopt, "a launch without a cubin"};
+      whole = whole && !left.empty();
       step.choices = std::move(left);
     }
+    if (whole) cases.push_back(std::move(plan));
   }
+  if (cases.empty() && !recording.cases.empty()) return {std::nullopt, "a launch without a cubin"};
+  recording.cases = std::move(cases);
   return {std::move(recording), ""};
 }
 

@@ -19,8 +19,8 @@ struct CompiledKernel {
 // By index of the spec; null for one that was not wanted or does not compile.
 using KernelSet = std::vector<std::shared_ptr<const CompiledKernel>>;
 
-// The recording with the kernels put in: choices without one are gone, and every launch has a choice left. Strict like
-// the parser: a recording that brings cubins of its own, or lacks one, does not link.
+// The recording with the kernels put in: choices without one are gone, and so are cases in which a launch has no choice
+// left. Strict like the parser: a recording that brings cubins of its own, or is left without a case, does not link.
 Parsed<PlanFile> link_kernels(PlanFile recording, const KernelSet& kernels);
 
 // Bundle: "TRPB" | u64 length | recording | u32 specs | for each: u8 0, or u8 1 | u64 length | recording of one cubin.

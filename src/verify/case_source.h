@@ -3,8 +3,13 @@
 //
 // The default gives the original case and, where the task names tiny sizes, the tiny one. Extensions (multi-input
 // testing) give more; core does not know them.
+//
+// Other sizes and another precision need a recording of their own; other values and seeds do not, such a case names the
+// one whose recording serves. What a task cannot do (its reference fails there) is no candidate's fault: an additional
+// case is skipped then, and the verdict says so.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -15,16 +20,29 @@
 namespace tritonrl {
 
 struct CaseSpec {
-  std::string name;                          // "full" and "tiny" come from the default; unique within a task.
-  std::map<std::string, int64_t> constants;  // Rebinding of the task's size constants; empty = as written.
-  bool tiny = false;                         // Belongs to tiny_run; all others belong to full_run.
-  int64_t input_seeds = 1;                   // How many secret input seeds it is run on.
+  std::string name;                               // "full" and "tiny" come from the default; unique within a task.
+  std::map<std::string, int64_t> constants = {};  // Rebinding of the task's size constants; empty = as written.
+  bool tiny = false;                              // Belongs to tiny_run; all others belong to full_run.
+  int64_t input_seeds = 1;                        // How many secret input seeds it is run on.
+  std::string values = {};                        // One of kValueTransforms; "" = as get_inputs() draws them.
+  bool other_precision = false;   // Inputs and weights: float32 becomes float16 and the other way round.
+  std::string plan = {};          // The case whose recording serves; "" = its own.
+  bool additional = false;        // Skipped where the reference cannot do it.
+  std::string not_possible = {};  // Why the task has no such case, known beforehand; "" = it has.
+
+  const std::string& recorded_as() const { return plan.empty() ? name : plan; }
 };
+
+// What may be made of the floating-point inputs that get_inputs() draws; others stay. worker/values.py and
+// gpu/values.cpp define them.
+inline constexpr std::array<const char*, 8> kValueTransforms = {"doubled", "uniform",  "large",      "heavy_tail",
+                                                                "sparse",  "integers", "cancelling", "equal_rows"};
 
 class CaseSource {
  public:
   virtual ~CaseSource() = default;
-  // REQUIRES of implementations: at least one case that is not tiny; at most one tiny case. Thread rule: any thread.
+  // REQUIRES of implementations: a first case that is neither additional nor tiny; at most one tiny case, which is not
+  // additional; a case whose recording serves another is not additional either. Thread rule: any thread.
   virtual std::vector<CaseSpec> cases(const Task& task) const = 0;
 };
 

@@ -93,6 +93,19 @@ void Channel::kill() {
   process_ = -1;
 }
 
+std::optional<Channel::End> Channel::ended(double seconds) const {
+  if (process_ <= 0) return std::nullopt;
+  for (double until = now_s() + seconds;; ::usleep(1000)) {
+    siginfo_t info{};
+    // WNOWAIT: kill() reaps it, and until then no other process has its id.
+    if (::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+      bool exited = info.si_code == CLD_EXITED;
+      return End{exited ? 0 : info.si_status, exited ? info.si_status : 0};
+    }
+    if (now_s() >= until) return std::nullopt;
+  }
+}
+
 bool Channel::send(const Json& header, const std::string& payload) {
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   auto header_length = static_cast<uint32_t>(text.size());

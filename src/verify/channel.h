@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,14 @@ class Channel {
   enum class Answer { kCame, kLate, kGone };
   // Waits at most `seconds` for one message (< 0: for ever).
   Answer receive(ChannelMessage* message, double seconds);
+
+  // How the helper ended, once its side is closed: the signal that ended it (SIGKILL comes from outside: from whoever
+  // runs the machine, or from a kernel out of memory), or an exit code. Waits at most `seconds` for it to end; nothing
+  // when it is still there then, or was ended by kill().
+  struct End {
+    int signal = 0, exit_code = 0;
+  };
+  std::optional<End> ended(double seconds = 1) const;
 
   pid_t process() const { return process_; }
   void kill();  // At once.

@@ -48,13 +48,13 @@ float half_to_float(uint16_t h) {
 }
 
 template <class T>
-T load(const TensorView& tensor, int64_t i) {
+T load(const BlobView& tensor, int64_t i) {
   T value;
   std::memcpy(&value, tensor.bytes.data() + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return value;
 }
 
-double element(const TensorView& tensor, int64_t i) {
+double element(const BlobView& tensor, int64_t i) {
   switch (tensor.dtype) {
     case Dtype::kFloat32:
       return load<float>(tensor, i);
@@ -92,7 +92,7 @@ std::string index_text(int64_t flat, const std::vector<int64_t>& shape) {
 
 Comparison wrong(std::string message) { return {Outcome::kWrongOutput, std::move(message), INFINITY}; }
 
-Comparison compare_exact(const TensorView& candidate, const TensorView& reference, const TensorView& truth,
+Comparison compare_exact(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
                          const std::string& name) {
   int64_t size = item_size(reference.dtype), wrong_count = 0, first = -1;
   for (int64_t i = 0; i < candidate.numel(); ++i) {
@@ -111,7 +111,7 @@ Comparison compare_exact(const TensorView& candidate, const TensorView& referenc
                    short_number(element(reference, first)), ", got ", short_number(element(candidate, first))));
 }
 
-Comparison compare_floats(const TensorView& candidate, const TensorView& reference, const TensorView& truth,
+Comparison compare_floats(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
                           const std::string& name) {
   int64_t n = candidate.numel();
   ErrorTolerance tolerance = error_tolerance(reference.dtype);
@@ -182,24 +182,24 @@ Comparison compare_floats(const TensorView& candidate, const TensorView& referen
   return result;
 }
 
-const char* kind_name(Nest<TensorView>::Kind kind) {
+const char* kind_name(Nest<BlobView>::Kind kind) {
   switch (kind) {
-    case Nest<TensorView>::Kind::kLeaf:
+    case Nest<BlobView>::Kind::kLeaf:
       return "a tensor";
-    case Nest<TensorView>::Kind::kList:
+    case Nest<BlobView>::Kind::kList:
       return "a list";
-    case Nest<TensorView>::Kind::kTuple:
+    case Nest<BlobView>::Kind::kTuple:
       return "a tuple";
-    case Nest<TensorView>::Kind::kDict:
+    case Nest<BlobView>::Kind::kDict:
       return "a dict";
     default:
       return "a value that is no tensor";
   }
 }
 
-Comparison compare_nest(const Nest<TensorView>& candidate, const Nest<TensorView>& reference,
-                        const Nest<TensorView>& truth, const std::string& name) {
-  using Kind = Nest<TensorView>::Kind;
+Comparison compare_nest(const Nest<BlobView>& candidate, const Nest<BlobView>& reference, const Nest<BlobView>& truth,
+                        const std::string& name) {
+  using Kind = Nest<BlobView>::Kind;
   CHECK(truth.kind == reference.kind && truth.children.size() == reference.children.size())
       << "the two references of a task differ in structure";
   if (candidate.kind != reference.kind) {
@@ -229,9 +229,9 @@ Comparison compare_nest(const Nest<TensorView>& candidate, const Nest<TensorView
 
 // A copy of `nest` whose leaves' bytes are rewritten by fn(tensor, bytes); `store` keeps them alive.
 template <class Fn>
-Nest<TensorView> rewritten(const Nest<TensorView>& nest, std::vector<std::string>& store, const Fn& fn) {
-  Nest<TensorView> out = nest;
-  if (nest.kind == Nest<TensorView>::Kind::kLeaf) {
+Nest<BlobView> rewritten(const Nest<BlobView>& nest, std::vector<std::string>& store, const Fn& fn) {
+  Nest<BlobView> out = nest;
+  if (nest.kind == Nest<BlobView>::Kind::kLeaf) {
     store.emplace_back(nest.leaf.bytes);
     fn(nest.leaf, store.back());
     out.leaf.bytes = store.back();
@@ -242,7 +242,7 @@ Nest<TensorView> rewritten(const Nest<TensorView>& nest, std::vector<std::string
 
 }  // namespace
 
-Comparison compare_tensor(const TensorView& candidate, const TensorView& reference, const TensorView& truth,
+Comparison compare_tensor(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
                           const std::string& name) {
   CHECK(reference.shape == truth.shape) << "the two references of a task differ in shape";
   if (candidate.shape != reference.shape) {
@@ -255,14 +255,14 @@ Comparison compare_tensor(const TensorView& candidate, const TensorView& referen
                                       : compare_exact(candidate, reference, truth, name);
 }
 
-Comparison compare_outputs(const Nest<TensorView>& candidate, const Nest<TensorView>& reference,
-                           const Nest<TensorView>& truth) {
+Comparison compare_outputs(const Nest<BlobView>& candidate, const Nest<BlobView>& reference,
+                           const Nest<BlobView>& truth) {
   return compare_nest(candidate, reference, truth, "output");
 }
 
-std::string control_that_passes(const Nest<TensorView>& reference, const Nest<TensorView>& truth) {
-  auto zeros = [](const TensorView&, std::string& bytes) { std::fill(bytes.begin(), bytes.end(), '\0'); };
-  auto negated = [](const TensorView& tensor, std::string& bytes) {
+std::string control_that_passes(const Nest<BlobView>& reference, const Nest<BlobView>& truth) {
+  auto zeros = [](const BlobView&, std::string& bytes) { std::fill(bytes.begin(), bytes.end(), '\0'); };
+  auto negated = [](const BlobView& tensor, std::string& bytes) {
     auto size = static_cast<size_t>(item_size(tensor.dtype));
     for (size_t at = 0; at < bytes.size(); at += size) {
       if (is_floating(tensor.dtype)) {
@@ -274,11 +274,11 @@ std::string control_that_passes(const Nest<TensorView>& reference, const Nest<Te
       }
     }
   };
-  auto rotated = [](const TensorView& tensor, std::string& bytes) {
+  auto rotated = [](const BlobView& tensor, std::string& bytes) {
     if (tensor.numel() > 1) std::rotate(bytes.begin(), bytes.begin() + item_size(tensor.dtype), bytes.end());
   };
   int64_t largest = 0;
-  for_each_leaf(reference, [&](const TensorView& t, const std::string&) { largest = std::max(largest, t.numel()); });
+  for_each_leaf(reference, [&](const BlobView& t, const std::string&) { largest = std::max(largest, t.numel()); });
   if (largest == 0) return "anything (the task has no output)";
   auto passes = [&](const auto& fn) {
     std::vector<std::string> store;
@@ -291,7 +291,7 @@ std::string control_that_passes(const Nest<TensorView>& reference, const Nest<Te
   return "";
 }
 
-bool same_bytes(const TensorView& a, const TensorView& b) {
+bool same_bytes(const BlobView& a, const BlobView& b) {
   return a.shape == b.shape && a.dtype == b.dtype && a.bytes == b.bytes;
 }
 

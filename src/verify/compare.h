@@ -42,18 +42,18 @@ struct Comparison {
 };
 
 // Structures of tensors: candidate, reference in its own dtype, reference in float64 (integers as they are).
-Comparison compare_outputs(const Nest<TensorView>& candidate, const Nest<TensorView>& reference,
-                           const Nest<TensorView>& truth);
+Comparison compare_outputs(const Nest<BlobView>& candidate, const Nest<BlobView>& reference,
+                           const Nest<BlobView>& truth);
 
 // One tensor; `name` goes into the message ("output", "output[1]").
-Comparison compare_tensor(const TensorView& candidate, const TensorView& reference, const TensorView& truth,
+Comparison compare_tensor(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
                           const std::string& name);
 
 // A task is of use only when wrong answers are rejected. Tries zeros, negated outputs and, where there is more than
 // one element, outputs rotated by one. "" when all are rejected, else which control passed.
-std::string control_that_passes(const Nest<TensorView>& reference, const Nest<TensorView>& truth);
+std::string control_that_passes(const Nest<BlobView>& reference, const Nest<BlobView>& truth);
 
 // Bit-for-bit equality of two tensors (for inputs that must not change).
-bool same_bytes(const TensorView& a, const TensorView& b);
+bool same_bytes(const BlobView& a, const BlobView& b);
 
 }  // namespace tritonrl

@@ -16,7 +16,7 @@ namespace {
 // A tensor that owns its bytes.
 struct Owned {
   std::string bytes;
-  TensorView view;
+  BlobView view;
 };
 
 template <class T>
@@ -125,7 +125,7 @@ TEST(Compare, ShapesDtypesAndStructure) {
   EXPECT_EQ(compare_tensor(b.view, a.view, t.view, "o").outcome, Outcome::kWrongOutput);
   Owned d = doubles({1, 2, 3, 4}, {2, 2});
   EXPECT_NE(compare_tensor(d.view, a.view, t.view, "o").message.find("float64, expected float32"), std::string::npos);
-  using View = Nest<TensorView>;
+  using View = Nest<BlobView>;
   View leaf{View::Kind::kLeaf, a.view, {}, {}, {}}, truth{View::Kind::kLeaf, t.view, {}, {}, {}};
   View tuple{View::Kind::kTuple, {}, {}, {}, {leaf, leaf}}, two{View::Kind::kTuple, {}, {}, {}, {truth, truth}};
   EXPECT_EQ(compare_outputs(leaf, leaf, truth).outcome, Outcome::kPass);
@@ -174,7 +174,7 @@ TEST(Compare, EmptyTensorsAndScalars) {
 }
 
 TEST(Compare, ControlsThatMustFail) {
-  auto nest = [](const Owned& o) { return Nest<TensorView>{Nest<TensorView>::Kind::kLeaf, o.view, {}, {}, {}}; };
+  auto nest = [](const Owned& o) { return Nest<BlobView>{Nest<BlobView>::Kind::kLeaf, o.view, {}, {}, {}}; };
   auto values = normals(50);
   Owned r = floats(rounded(values)), t = doubles(values);
   EXPECT_EQ(control_that_passes(nest(r), nest(t)), "");

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "verify/case_run.h"
 #include "verify/compare.h"
 #include "verify/extract.h"
 #include "verify/recording.h"
@@ -22,12 +24,13 @@ namespace {
 
 constexpr size_t kMaxJobHeader = (1 << 20) - 4096;  // A frame's limits, less what the funnel adds.
 constexpr size_t kMaxJobPayload = 1 << 30;
+constexpr double kMostGrowth = 8;  // Half as large again in five dimensions is 7.6.
 
 using Ending = StageEnd;
 
-bool same_outputs(const Nest<TensorView>& a, const Nest<TensorView>& b) {
+bool same_outputs(const Nest<BlobView>& a, const Nest<BlobView>& b) {
   if (a.kind != b.kind || a.children.size() != b.children.size()) return false;
-  if (a.kind == Nest<TensorView>::Kind::kLeaf) return a.leaf.shape == b.leaf.shape && same_bytes(a.leaf, b.leaf);
+  if (a.kind == Nest<BlobView>::Kind::kLeaf) return a.leaf.shape == b.leaf.shape && same_bytes(a.leaf, b.leaf);
   for (size_t i = 0; i < a.children.size(); ++i) {
     if (!same_outputs(a.children[i], b.children[i])) return false;
   }
@@ -36,10 +39,27 @@ bool same_outputs(const Nest<TensorView>& a, const Nest<TensorView>& b) {
 
 bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-+/@", c); }
 
-std::string sizes_text(const std::map<std::string, int64_t>& constants) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : constants) parts.push_back(cat(name, " = ", value));
-  return join(parts, ", ");
+int64_t elements(const Nest<BlobView>& tensors) {
+  if (tensors.kind == Nest<BlobView>::Kind::kLeaf) return tensors.leaf.numel();
+  int64_t sum = 0;
+  for (const auto& child : tensors.children) sum += elements(child);
+  return sum;
+}
+
+int64_t input_elements(const OracleAnswer& oracle) {
+  int64_t sum = 0;
+  for (const OracleInput& input : oracle.inputs) sum += input.is_tensor ? input.tensor.numel() : 0;
+  return sum;
+}
+
+// How many times the elements of the original a case has, among the inputs or the outputs, whichever grew more; at
+// least 1. It is the task's doing alone.
+double growth(const OracleAnswer& original, const OracleAnswer& other) {
+  auto ratio = [](int64_t before, int64_t after) {
+    return static_cast<double>(after) / static_cast<double>(std::max<int64_t>(before, 1));
+  };
+  return std::max({1.0, ratio(input_elements(original), input_elements(other)),
+                   ratio(elements(original.outputs), elements(other.outputs))});
 }
 
 Outcome outcome_of(const ChildFailure& failure) {
@@ -138,9 +158,9 @@ class CandidateRun {
     weight_seed_ = static_cast<int64_t>(secret.at("weights").at(candidate.task.source).next_u64() >> 1 & 0x7fffffff);
     inputs_ = secret.at("inputs").at(candidate.task.source);
     poison_ = Rng(std::hash<std::string>{}(random_hex(8)));
-    if (f_.gpu_.lanes) {
-      gpu_.emplace(f_.gpu_, candidate.task, f_.cases_.cases(candidate.task), weight_seed_, inputs_, poison_);
-    }
+    specs_ = f_.cases_.cases(candidate.task);
+    CHECK(!specs_.empty() && !specs_[0].additional && !specs_[0].tiny) << "the first case is no ordinary one";
+    if (f_.gpu_.lanes) gpu_.emplace(f_.gpu_, candidate.task, specs_, weight_seed_, inputs_, poison_);
   }
 
   Verdict go() {
@@ -156,16 +176,19 @@ class CandidateRun {
       order_seen.push_back(run_stage(*stage));
       if (skipped(*stage)) continue;
       verdict.stages.push_back(order_seen.back());
+      if (!verdict.correct()) continue;  // It is decided; a StageOrder may want to see more.
       verdict.outcome = order_seen.back().outcome;
       verdict.stopped_at = *stage;
     }
     verdict.path = interpreted_ ? VerifyPath::kInterpreter : VerifyPath::kNone;
     if (gpu_ && gpu_->ran()) verdict.path = VerifyPath::kReplay;
-    if (gpu_ && gpu_->timing()) {
+    if (gpu_ && gpu_->timing() && verdict.correct()) {
       verdict.timing = gpu_->timing();
       verdict.speedup = verdict.timing->speedup;
       verdict.triton_share = gpu_->triton_share();
     }
+    verdict.cases = gpu_ ? gpu_->results() : results_;
+    for (CaseResult& result : verdict.cases) result.message = clean_message(result.message);
     verdict.delegated_ops = delegated_;
     verdict.policies = policies_;
     verdict.triton_compile_s = triton_compile_s_;
@@ -180,7 +203,7 @@ class CandidateRun {
   // The oracle's answer for seed number `index` of a case.
   std::shared_ptr<const OracleAnswer> ask(const CaseSpec& spec, int64_t index) {
     uint64_t seed = inputs_.at(spec.name).at(static_cast<uint64_t>(index)).next_u64();
-    return f_.oracle_.ask(candidate_.task, spec.constants, weight_seed_, static_cast<int64_t>(seed & 0x7fffffffffffff));
+    return f_.oracle_.ask(candidate_.task, spec, weight_seed_, static_cast<int64_t>(seed & 0x7fffffffffffff));
   }
 
  private:
@@ -278,19 +301,45 @@ class CandidateRun {
     std::vector<const Plan*> plans;
     for (const Plan& plan : file.cases) {
       // The interpreter needs no cubins; that those of the full cases can be made is enough.
-      bool tiny = std::any_of(requests_.begin(), requests_.end(), [&](const CaseRequest& request) {
-        return request.spec.tiny && request.spec.name == plan.name;
+      bool later = std::any_of(specs_.begin(), specs_.end(), [&](const CaseSpec& spec) {
+        return spec.name == plan.name && (spec.additional || (spec.tiny && !gpu_));
       });
-      if (!tiny) plans.push_back(&plan);
+      if (!later) plans.push_back(&plan);
     }
     KernelSet kernels;
+    ending = compile_kernels(file, plans, until, &kernels);
+    if (ending.outcome != Outcome::kPass) return ending;
+    for (const CaseSpec& spec : specs_) {
+      const Plan* plan = spec.additional && spec.plan.empty() ? file.find(spec.name) : nullptr;
+      if (!plan) continue;
+      plans.push_back(plan);
+      ending = compile_kernels(file, plans, until, &kernels);  // What is known costs nothing.
+      if (ending.outcome == Outcome::kPass) continue;
+      if (ending.outcome == Outcome::kHarnessFault) return ending;
+      plans.pop_back();
+      settle(spec, ending);
+    }
+    if (gpu_) gpu_->set_kernels(std::move(kernels));
+    return {};
+  }
+
+  Ending compile_kernels(const PlanFile& file, const std::vector<const Plan*>& plans, double until,
+                         KernelSet* kernels) {
     double seconds = 0;
-    ending = f_.compiler_.compile(
+    Ending ending = f_.compiler_.compile(
         file, plans, until - now_s(),
-        [this](Job job, Blob* blob) { return run_job(ZygoteKind::kRecord, std::move(job), blob); }, &kernels, &seconds);
+        [this](Job job, Blob* blob) { return run_job(ZygoteKind::kRecord, std::move(job), blob); }, kernels, &seconds);
     triton_compile_s_ = triton_compile_s_.value_or(0) + seconds;
-    if (ending.outcome == Outcome::kPass && gpu_) gpu_->set_kernels(std::move(kernels));
     return ending;
+  }
+
+  // An additional case in which the candidate failed before it was run.
+  void settle(const CaseSpec& spec, const Ending& failed) {
+    if (gpu_) return gpu_->settle(spec, failed);
+    settled_[spec.name] = {spec.name, failed.outcome, failed.message, std::nullopt};
+  }
+  void skip(const CaseSpec& spec, const std::string& why) {
+    settled_[spec.name] = {spec.name, std::nullopt, why, std::nullopt};
   }
 
   Job record_job(Json args, const std::string& mode, double until) const {
@@ -303,20 +352,35 @@ class CandidateRun {
   }
 
   Ending record_for_gpu(const std::string& mode, double until) {
-    return gpu_->record(code_, [&](Json args, std::string* recording) {
-      Blob blob;
-      Ending ending = run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), &blob);
-      if (ending.outcome == Outcome::kPass) *recording = std::string(blob.tensors());
-      return ending;
+    return gpu_->record(code_, [&](Json args, Blob* blob) {
+      return run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), blob);
     });
   }
 
   Ending record_for_interpreter(const std::string& mode, double until) {
     requests_.clear();
-    for (CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
+    growth_.clear();
+    settled_.clear();
+    for (const CaseSpec& spec : specs_) {
+      if (!spec.not_possible.empty()) {
+        skip(spec, spec.not_possible);
+        continue;
+      }
+      if (!spec.plan.empty()) continue;
       auto oracle = ask(spec, 0);
+      if (std::string why = cannot_do(spec, *oracle); !why.empty()) {
+        skip(spec, why);
+        continue;
+      }
       if (!oracle->failure.empty()) return unusable(*oracle);
-      requests_.push_back({std::move(spec), oracle});
+      double grown = requests_.empty() ? 1 : growth(*requests_[0].oracle, *oracle);
+      if (spec.additional && grown > kMostGrowth) {
+        skip(spec,
+             cat("its arrays are ", std::lround(grown), " times those of the task: too large for the interpreter"));
+        continue;
+      }
+      growth_[spec.name] = grown;
+      requests_.push_back({spec, oracle});
     }
     CHECK(!requests_.empty()) << "a task without cases";
     Json args = record_arguments(candidate_.task, code_, weight_seed_, requests_);
@@ -326,21 +390,34 @@ class CandidateRun {
     auto recording = parse_recording(blob, requests_);
     if (!recording) return {Outcome::kTampered, recording.why};
     recording_ = std::move(*recording.value);
+    for (const auto& [name, failure] : recording_.failed) {
+      settled_[name] = {name, outcome_of(failure), failure.message, std::nullopt};
+    }
     return {};
+  }
+
+  // Why the reference cannot do an additional case; "" when it can, or when that is not for it to say.
+  static std::string cannot_do(const CaseSpec& spec, const OracleAnswer& oracle) {
+    if (!spec.additional || oracle.lost) return "";
+    if (!oracle.failure.empty()) return cat("the reference fails: ", oracle.failure);
+    Comparison itself = compare_outputs(oracle.outputs, oracle.outputs, oracle.truth);
+    return itself.outcome == Outcome::kPass ? "" : "the reference fails its own comparison";
   }
 
   // Both policies are looked at and reported; the configured one decides.
   Ending policy() {
     bool strict = f_.config_.policy != "mixed";
     std::string problem;
-    for (const CaseSpec& spec : f_.cases_.cases(candidate_.task)) {
-      const Plan& plan = gpu_ ? *gpu_->recording().find(spec.name) : recording_.plan(spec);
+    for (const CaseSpec& spec : specs_) {
+      const Plan* found = (gpu_ ? gpu_->recording() : recording_.file).find(spec.name);
+      if (!found) continue;  // It has no recording of its own, or is settled.
+      const Plan& plan = *found;
       PolicyFinding findings[] = {check_policy(plan, CallPolicy::kStrict), check_policy(plan, CallPolicy::kMixed)};
       for (int i = 0; i < 2; ++i) {
         std::string& said = policies_[i == 0 ? "strict" : "mixed"];
         if (said.empty()) said = findings[i].message;
       }
-      if (!spec.tiny) {
+      if (!spec.tiny && !spec.additional) {
         launches_ = plan.launches();
         delegated_ = findings[0].delegated_ops;
       }
@@ -354,8 +431,11 @@ class CandidateRun {
   Ending interpret(const CaseRequest& request, const OracleAnswer& oracle, double until, bool with_launches) {
     // Programs run in order, backwards, in order, ...: what depends on the order shows up.
     uint64_t poison = poison_.next_u64() >> 12 << 1 | (with_launches ? runs_++ & 1 : 0);
-    InterpretRequest wanted = interpret_arguments(recording_, recording_.plan(request.spec), oracle, poison,
-                                                  f_.config_.max_programs, with_launches);
+    // A product's work grows faster than its arrays do, at most with their square.
+    double grown = growth_.at(request.spec.recorded_as());
+    auto programs = static_cast<int64_t>(static_cast<double>(f_.config_.max_programs) * grown * grown);
+    InterpretRequest wanted =
+        interpret_arguments(recording_, recording_.plan(request.spec), oracle, poison, programs, with_launches);
     Job job{"interpret", std::move(wanted.args), std::move(wanted.payload)};
     job.deadline_s = until - now_s();
     if (job.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
@@ -366,9 +446,11 @@ class CandidateRun {
     auto result = parse_interpretation(std::move(blob), oracle);
     if (!result) return {Outcome::kTampered, result.why};
     Comparison comparison = compare_outputs(result.value->outputs, oracle.outputs, oracle.truth);
+    if (with_launches && std::isfinite(comparison.worst)) {
+      results_.back().worst = std::max(results_.back().worst.value_or(0), comparison.worst);
+    }
     if (comparison.outcome != Outcome::kPass) {
-      std::string sizes = request.spec.constants.empty() ? "" : cat(" (with ", sizes_text(request.spec.constants), ")");
-      return {comparison.outcome, comparison.message + sizes};
+      return {comparison.outcome, comparison.message + with_sizes(request.spec)};
     }
     if (!result.value->guards_intact) return {Outcome::kWrongOutput, "a kernel writes outside of its tensors"};
     for (size_t i = 0; i < oracle.inputs.size(); ++i) {
@@ -395,31 +477,43 @@ class CandidateRun {
     for (const CaseRequest& one : requests_) {
       if (one.spec.tiny) request = &one;
     }
+    results_.push_back({request->spec.name, Outcome::kPass, "", std::nullopt});
     Ending ending = interpret(*request, *request->oracle, until, true);
     if (ending.outcome == Outcome::kPass) ending = without_triton(*request, *request->oracle, until);
+    note(ending);
+    if (!request->spec.tiny) results_.pop_back();  // full_run has more to say about it.
     return ending;
+  }
+
+  void note(const Ending& ending) {
+    results_.back().outcome = ending.outcome;
+    results_.back().message = ending.message;
   }
 
   Ending full_run() {
     if (gpu_) return gpu_->full_run(f_.config_.full_deadline_s, skipped(Stage::kTinyRun));
-    double until = now_s() + f_.config_.full_deadline_s;
-    bool again = true;
-    for (const CaseRequest& request : requests_) {
-      if (request.spec.tiny) continue;
-      for (int64_t index = 0; index < request.spec.input_seeds; ++index) {
-        auto oracle = ask(request.spec, index);
-        if (!oracle->failure.empty()) return unusable(*oracle);
-        Ending ending = interpret(request, *oracle, until, true);
-        // Other garbage in fresh memory must not matter.
-        if (ending.outcome == Outcome::kPass && again) ending = interpret(request, *oracle, until, true);
-        again = false;
-        if (ending.outcome == Outcome::kPass && skipped(Stage::kTinyRun) && index == 0) {
-          ending = without_triton(request, *oracle, until);
-        }
-        if (ending.outcome != Outcome::kPass) return ending;
+    return run_cases(specs_, settled_, &results_, [this](const CaseSpec& spec, bool first) { run_case(spec, first); });
+  }
+
+  void run_case(const CaseSpec& spec, bool twice) {
+    double until = now_s() + f_.config_.full_deadline_s * growth_.at(spec.recorded_as());
+    for (int64_t index = 0; index < spec.input_seeds; ++index) {
+      auto oracle = ask(spec, index);
+      if (std::string why = cannot_do(spec, *oracle); !why.empty()) {
+        results_.back() = {spec.name, std::nullopt, why, std::nullopt};
+        return;
       }
+      if (!oracle->failure.empty()) return note(unusable(*oracle));
+      CaseRequest request{spec, oracle};
+      Ending ending = interpret(request, *oracle, until, true);
+      // Other garbage in fresh memory must not matter.
+      if (ending.outcome == Outcome::kPass && twice && index == 0) ending = interpret(request, *oracle, until, true);
+      if (ending.outcome == Outcome::kPass && skipped(Stage::kTinyRun) && index == 0 && !spec.additional) {
+        ending = without_triton(request, *oracle, until);
+      }
+      note(ending);
+      if (ending.outcome != Outcome::kPass) return;
     }
-    return {};
   }
 
   const Funnel& f_;
@@ -427,7 +521,11 @@ class CandidateRun {
   int64_t weight_seed_ = 0;
   Rng inputs_, poison_;
   std::string code_;
-  std::vector<CaseRequest> requests_;
+  std::vector<CaseSpec> specs_;
+  std::vector<CaseRequest> requests_;     // Those with a recording of their own.
+  std::map<std::string, double> growth_;  // Of their arrays over those of the first, by case.
+  SettledCases settled_;
+  std::vector<CaseResult> results_;  // The last is the one being run.
   Recording recording_;
   std::optional<GpuPath> gpu_;
   std::vector<std::string> delegated_;
@@ -463,9 +561,10 @@ std::string Funnel::lint(const Task& task) const {
   Candidate none{"lint", task, "", true};
   CandidateRun run(*this, none);
   for (const CaseSpec& spec : cases_.cases(task)) {
+    if (spec.additional) continue;  // Skipped where the reference cannot do it.
     auto oracle = run.ask(spec, 0);
     if (oracle->lost) throw environment_error(oracle->failure);
-    std::string sizes = spec.constants.empty() ? "" : cat(" (with ", sizes_text(spec.constants), ")");
+    std::string sizes = with_sizes(spec);
     if (!oracle->failure.empty()) return clean_message(cat("the reference fails", sizes, ": ", oracle->failure));
     Comparison self = compare_outputs(oracle->outputs, oracle->outputs, oracle->truth);
     if (self.outcome != Outcome::kPass) return cat("the reference fails its own comparison", sizes, ": ", self.message);

@@ -12,8 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rng.h"
-#include "verify/fake_worker.h"
-#include "verify/plan_writer.h"
+#include "verify/fake_jobs.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
@@ -21,70 +20,14 @@ namespace {
 
 using Status = JobAnswer::Status;
 
-// Task: one float32 input x of four elements; expected output 2 x.
-const float kInput[4] = {1, -2, 3, 4}, kExpected[4] = {2, -4, 6, 8};
-
-Json ref(const char* dtype, int64_t offset, int64_t nbytes) {
-  return {{"shape", {4}}, {"dtype", dtype}, {"offset", offset}, {"nbytes", nbytes}};
-}
-std::string bytes_of(const float (&values)[4]) { return {reinterpret_cast<const char*>(values), sizeof values}; }
-
-JobAnswer exited(const std::string& result) {
+JobAnswer raw(const std::string& result) {
   JobAnswer answer;
   answer.status = Status::kExited;
   answer.result = result;
   return answer;
 }
 
-JobAnswer oracle_answer(const std::string& nonce) {
-  double truth[4];
-  std::copy(std::begin(kExpected), std::end(kExpected), truth);
-  std::string area =
-      bytes_of(kInput) + bytes_of(kExpected) + std::string(reinterpret_cast<const char*>(truth), sizeof truth);
-  Json header = {{"nonce", nonce},
-                 {"ok", true},
-                 {"parameters", Json::array()},
-                 {"inputs", Json::array({{{"kind", "tensor"}, {"tensor", ref("float32", 0, 16)}}})},
-                 {"outputs", ref("float32", 16, 16)},
-                 {"outputs64", ref("float64", 32, 32)},
-                 {"init_inputs", Json::array()},
-                 {"constants", Json::object()},
-                 {"inputs_mutated", Json::array()}};
-  return exited(blob_bytes(header, area));
-}
-
-PlanFile recording(const Json& args) {
-  PlanFile file = file_of({});
-  for (const Json& spec : args["cases"]) file.cases.push_back(small_plan(spec["name"], {4}));
-  return with_specs(std::move(file));
-}
-
-JobAnswer record_answer(const std::string& nonce, const PlanFile& file) {
-  return exited(blob_bytes({{"nonce", nonce}, {"ok", true}}, write_plan_file(file)));
-}
-
-JobAnswer compile_answer(const std::string& nonce) { return record_answer(nonce, file_of({})); }
-
-JobAnswer interpret_answer(const std::string& nonce, const float (&output)[4]) {
-  Json header = {{"nonce", nonce},
-                 {"ok", true},
-                 {"outputs", ref("float32", 0, 16)},
-                 {"inputs_after", Json::array({nullptr})},
-                 {"programs", 1},
-                 {"guards_broken", Json::array()}};
-  return exited(blob_bytes(header, bytes_of(output)));
-}
-
 bool has_launches(const Job& job) { return job.args["launches"].get<bool>(); }
-
-// An honest, correct candidate: without its launches the output is garbage.
-JobAnswer honest(const Job& job, const std::string& nonce) {
-  const float garbage[4] = {NAN, NAN, NAN, NAN};
-  if (job.kind == "oracle") return oracle_answer(nonce);
-  if (job.kind == "record") return record_answer(nonce, recording(job.args));
-  if (job.kind == "compile") return compile_answer(nonce);
-  return has_launches(job) ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
-}
 
 Candidate candidate(const std::string& id = "c", const std::string& text = "x = 1\n") {
   Candidate one;
@@ -112,12 +55,13 @@ Trial run(const FakePool::Answer& answer, const Candidate& one = candidate(), Ve
 
 // Honest, but jobs of `kind` are answered by `lie`.
 FakePool::Answer lying(const std::string& kind, FakePool::Answer lie) {
-  return
-      [=](const Job& job, const std::string& nonce) { return job.kind == kind ? lie(job, nonce) : honest(job, nonce); };
+  return [=](const Job& job, const std::string& nonce) {
+    return job.kind == kind ? lie(job, nonce) : honest_answer(job, nonce);
+  };
 }
 
 TEST(Funnel, HonestCandidatePasses) {
-  Trial r = run(honest);
+  Trial r = run(honest_answer);
   EXPECT_EQ(r.verdict.outcome, Outcome::kPass) << r.verdict.reason();
   EXPECT_EQ(r.verdict.stopped_at, Stage::kFullRun);
   EXPECT_EQ(r.verdict.stages.size(), 5u);
@@ -133,7 +77,7 @@ TEST(Funnel, HonestCandidatePasses) {
 TEST(Funnel, WithoutTinySizesTheFullOnesServe) {
   Candidate one = candidate();
   one.task.tiny.clear();
-  Trial r = run(honest, one);
+  Trial r = run(honest_answer, one);
   EXPECT_TRUE(r.verdict.correct());
   EXPECT_EQ(r.verdict.stages.size(), 5u);
   EXPECT_EQ(r.oracle, 2);
@@ -142,18 +86,18 @@ TEST(Funnel, WithoutTinySizesTheFullOnesServe) {
 TEST(Funnel, EarlyStagesCostNoJob) {
   Candidate answer = candidate("c", "I cannot do that.");
   answer.is_code = false;
-  Trial none = run(honest, answer);
+  Trial none = run(honest_answer, answer);
   EXPECT_EQ(none.verdict.outcome, Outcome::kNoCode);
   EXPECT_EQ(none.verdict.stopped_at, Stage::kExtract);
-  Trial broken = run(honest, candidate("c", "def f(:\n"));
+  Trial broken = run(honest_answer, candidate("c", "def f(:\n"));
   EXPECT_EQ(broken.verdict.outcome, Outcome::kSyntaxError);
   EXPECT_EQ(broken.oracle + broken.record, 0);
-  EXPECT_EQ(run(honest, candidate("c", std::string("x = '\xff'\n"))).verdict.outcome, Outcome::kSyntaxError);
-  EXPECT_EQ(run(honest, candidate("c", std::string(10 << 20, 'x'))).verdict.outcome, Outcome::kNoCode);
-  EXPECT_EQ(run(honest, candidate("c", "")).verdict.outcome, Outcome::kNoCode);
+  EXPECT_EQ(run(honest_answer, candidate("c", std::string("x = '\xff'\n"))).verdict.outcome, Outcome::kSyntaxError);
+  EXPECT_EQ(run(honest_answer, candidate("c", std::string(10 << 20, 'x'))).verdict.outcome, Outcome::kNoCode);
+  EXPECT_EQ(run(honest_answer, candidate("c", "")).verdict.outcome, Outcome::kNoCode);
   Candidate chat = candidate("c", "Sure:\n```python\nx = 1\n```\n");
   chat.is_code = false;
-  EXPECT_TRUE(run(honest, chat).verdict.correct());
+  EXPECT_TRUE(run(honest_answer, chat).verdict.correct());
 }
 
 // How each end of a child is judged, in either sandboxed stage.
@@ -185,7 +129,7 @@ TEST(Funnel, EndsOfChildren) {
   for (const char* kind : {"record", "interpret"}) {
     for (const End& end : ends) {
       Trial r = run(lying(kind, [&](const Job&, const std::string&) {
-        JobAnswer answer = exited(end.result);
+        JobAnswer answer = raw(end.result);
         answer.status = end.status;
         answer.code = end.code;
         answer.stderr_tail = end.said;
@@ -201,12 +145,8 @@ TEST(Funnel, EndsOfChildren) {
 
 TEST(Funnel, FailuresOfTheCandidateKeepTheirKind) {
   for (const char* kind : {"compile_error", "runtime_error", "unsupported", "out_of_memory", "rule_break"}) {
-    Trial r = run(lying("record", [&](const Job&, const std::string& nonce) {
-      return exited(
-          blob_bytes({{"nonce", nonce},
-                      {"ok", false},
-                      {"failure", {{"kind", kind}, {"phase", "forward"}, {"message", "at /usr/lib/x.py:3"}}}}));
-    }));
+    Trial r = run(lying(
+        "record", [&](const Job&, const std::string& nonce) { return failure(nonce, kind, "at /usr/lib/x.py:3"); }));
     EXPECT_STREQ(to_string(r.verdict.outcome), kind);
     EXPECT_EQ(r.verdict.reason(), "at x.py:3");
   }
@@ -227,7 +167,7 @@ TEST(Funnel, LostWorkersAreRetriedOnceAndNeverScored) {
       EXPECT_FALSE(always.verdict.correct());
       EXPECT_LE(always.record, 2) << kind;
       Trial once = run(lying(kind, [&](const Job& job, const std::string& nonce) {
-        return calls++ == 0 ? lost(job, nonce) : honest(job, nonce);
+        return calls++ == 0 ? lost(job, nonce) : honest_answer(job, nonce);
       }));
       EXPECT_EQ(once.verdict.outcome, Outcome::kPass) << kind << ": " << once.verdict.reason();
     }
@@ -238,23 +178,20 @@ TEST(Funnel, LostWorkersAreRetriedOnceAndNeverScored) {
 TEST(Funnel, NoLossAtAnyPointIsAPass) {
   for (int k = 0; k < 9; ++k) {
     std::atomic<int> calls{0};
-    Trial trial =
-        run([&](const Job& job, const std::string& nonce) { return calls++ < k ? honest(job, nonce) : JobAnswer(); });
+    Trial trial = run([&](const Job& job, const std::string& nonce) {
+      return calls++ < k ? honest_answer(job, nonce) : JobAnswer();
+    });
     EXPECT_EQ(trial.verdict.outcome, Outcome::kHarnessFault) << "lost from job " << k << " on";
   }
   Trial trial = run([](const Job& job, const std::string& nonce) {  // Only the kill switch's jobs.
-    return job.kind == "interpret" && !has_launches(job) ? JobAnswer() : honest(job, nonce);
+    return job.kind == "interpret" && !has_launches(job) ? JobAnswer() : honest_answer(job, nonce);
   });
   EXPECT_EQ(trial.verdict.outcome, Outcome::kHarnessFault);
 }
 
 TEST(Funnel, BrokenReferenceIsOurFaultAndNamesTheTask) {
-  Trial r = run(lying("oracle", [](const Job&, const std::string& nonce) {
-    return exited(
-        blob_bytes({{"nonce", nonce},
-                    {"ok", false},
-                    {"failure", {{"kind", "runtime_error"}, {"phase", "forward"}, {"message", "bad shapes"}}}}));
-  }));
+  Trial r = run(lying(
+      "oracle", [](const Job&, const std::string& nonce) { return failure(nonce, "runtime_error", "bad shapes"); }));
   EXPECT_EQ(r.verdict.outcome, Outcome::kHarnessFault);
   EXPECT_NE(r.verdict.reason().find("task double"), std::string::npos) << r.verdict.reason();
   EXPECT_NE(r.verdict.reason().find("bad shapes"), std::string::npos);
@@ -272,14 +209,14 @@ TEST(Funnel, InterruptedReferenceIsAskedOnceMoreAndNotKept) {
     };
     std::atomic<int> calls{0};
     Trial once = run(lying("oracle", [&](const Job& job, const std::string& nonce) {
-      return calls++ == 0 ? interrupted(job, nonce) : honest(job, nonce);
+      return calls++ == 0 ? interrupted(job, nonce) : honest_answer(job, nonce);
     }));
     EXPECT_EQ(once.verdict.outcome, Outcome::kPass) << once.verdict.reason();
     EXPECT_EQ(once.oracle, 4);
     FakePool pool(lying("oracle", interrupted));
     OracleCache cache(pool, 1, 1 << 20);
     for (int64_t asked : {2, 4}) {
-      EXPECT_FALSE(cache.ask(candidate().task, {}, 1, 2)->failure.empty());
+      EXPECT_FALSE(cache.ask(candidate().task, {"full"}, 1, 2)->failure.empty());
       EXPECT_EQ(pool.count("oracle"), asked);
     }
   }
@@ -316,7 +253,7 @@ TEST(Funnel, ResultsThatDependOnGarbage) {  // Right at first, wrong with anothe
   std::atomic<int> runs{0};
   Trial r = run(lying("interpret", [&](const Job& job, const std::string& nonce) {
     const float wrong[4] = {2, -4, 6, 7};
-    if (!has_launches(job)) return honest(job, nonce);
+    if (!has_launches(job)) return honest_answer(job, nonce);
     poisons.insert(job.args["poison"].get<uint64_t>());
     return ++runs == 3 ? interpret_answer(nonce, wrong) : interpret_answer(nonce, kExpected);
   }));
@@ -328,7 +265,7 @@ TEST(Funnel, ResultsThatDependOnGarbage) {  // Right at first, wrong with anothe
 TEST(Funnel, ChangedInputsAndGuards) {
   auto with = [](const char* key, Json value) {
     return lying("interpret", [=](const Job& job, const std::string& nonce) {
-      if (!has_launches(job)) return honest(job, nonce);
+      if (!has_launches(job)) return honest_answer(job, nonce);
       Json header = {{"nonce", nonce},
                      {"ok", true},
                      {"outputs", ref("float32", 0, 16)},
@@ -336,7 +273,7 @@ TEST(Funnel, ChangedInputsAndGuards) {
                      {"programs", 1},
                      {"guards_broken", Json::array()}};
       header[key] = value;
-      return exited(blob_bytes(header, bytes_of(kExpected)));
+      return exited(header, bytes_of(kExpected));
     });
   };
   Verdict changed = run(with("inputs_after", Json::array({ref("float32", 0, 16)}))).verdict;
@@ -390,7 +327,7 @@ TEST(Funnel, ForgedRecordings) {
                      [=](const Job& job, const std::string& nonce) {
                        Json own = {{"nonce", nonce}, {"ok", true}};
                        own.update(header);
-                       return exited(blob_bytes(own, write_plan_file(recording(job.args)) + tail));
+                       return exited(own, write_plan_file(recording(job.args)) + tail);
                      }))
         .verdict.outcome;
   };
@@ -404,7 +341,7 @@ TEST(Funnel, CompileJobsDecideTheCompileStage) {
   auto failing = [](const char* kind) {
     return [=](const Job&, const std::string& nonce) {
       Json failure = {{"kind", kind}, {"phase", "compile"}, {"message", "candidate.py:7 in k: no such thing"}};
-      return exited(blob_bytes({{"nonce", nonce}, {"ok", false}, {"failure", failure}}));
+      return exited({{"nonce", nonce}, {"ok", false}, {"failure", failure}}, "");
     };
   };
   Verdict wrong = verdict(failing("compile_error"));
@@ -428,10 +365,10 @@ TEST(Funnel, TheInterpreterGetsTheRecordingAndTheOraclesTensors) {
     auto file = parse_plan_file(std::make_shared<const std::string>(job.payload.substr(0, size)));
     EXPECT_TRUE(file) << file.why;
     EXPECT_NE(file.value->find(job.args["case"].get<std::string>()), nullptr);
-    TensorView x = tensor_from(job.args["inputs"][0], job.payload);
+    BlobView x = tensor_from(job.args["inputs"][0], job.payload);
     EXPECT_EQ(x.bytes, bytes_of(kInput));
     EXPECT_GE(job.args["inputs"][0]["offset"].get<size_t>(), size);
-    return honest(job, nonce);
+    return honest_answer(job, nonce);
   });
   EXPECT_EQ(run(answer).verdict.outcome, Outcome::kPass);
 }
@@ -470,7 +407,7 @@ TEST(Funnel, SeedsAreSecretAndReproducible) {
           if (job.kind == "interpret") {
             for (int64_t s : out) EXPECT_EQ(job.args.dump().find(std::to_string(s)), std::string::npos);
           }
-          return honest(job, nonce);
+          return honest_answer(job, nonce);
         },
         candidate(), config);
     return out;
@@ -496,7 +433,7 @@ TEST(Funnel, WeightSeedsDoNotGiveTheInputsAway) {
   std::set<int64_t> told;
   auto remembering = [&](const Job& job, const std::string& nonce) {
     if (job.kind == "record") told.insert(job.args["weight_seed"].get<int64_t>());
-    return honest(job, nonce);
+    return honest_answer(job, nonce);
   };
   double start = now_s();
   run(remembering, candidate(), config);
@@ -509,7 +446,7 @@ TEST(Funnel, WeightSeedsDoNotGiveTheInputsAway) {
 TEST(Funnel, SkippedStages) {
   VerifyConfig config;
   config.skip_stages = {"syntax", "tiny_run"};
-  Trial r = run(honest, candidate(), config);
+  Trial r = run(honest_answer, candidate(), config);
   EXPECT_TRUE(r.verdict.correct());
   EXPECT_EQ(r.verdict.stages.size(), 3u);
   EXPECT_TRUE(r.verdict.passed(Stage::kTinyRun));
@@ -523,7 +460,7 @@ TEST(Funnel, SkippedStages) {
 }
 
 TEST(Verifier, KeepsOrderReportsProgressAndVerifiesEqualCandidatesOnce) {
-  auto pool = std::make_unique<FakePool>(honest);
+  auto pool = std::make_unique<FakePool>(honest_answer);
   FakePool* jobs = pool.get();
   VerifyConfig config;
   config.workers = 4;
@@ -553,7 +490,7 @@ TEST(Verifier, AnExceptionIsOneCandidatesFault) {
                                                                     [&](const Job& job, const std::string& nonce) {
                                                                       if (calls++ == 0)
                                                                         throw std::runtime_error("out of luck");
-                                                                      return honest(job, nonce);
+                                                                      return honest_answer(job, nonce);
                                                                     })),
                                    config);
     std::vector<Candidate> batch = {candidate("a", "x = 1\n"), candidate("b", "x = 2\n")};
@@ -568,10 +505,10 @@ TEST(Verifier, LintRejectsTasksThatCannotFail) {
   auto lint = [](const FakePool::Answer& answer) {
     return Verifier::over(std::make_unique<FakePool>(answer), {})->lint(candidate().task);
   };
-  EXPECT_NE(lint(honest).find("a constant would pass"), std::string::npos);
+  EXPECT_NE(lint(honest_answer).find("a constant would pass"), std::string::npos);
   std::atomic<int> calls{0};
   EXPECT_EQ(lint([&](const Job& job, const std::string& nonce) {
-              JobAnswer answer = honest(job, nonce);
+              JobAnswer answer = honest_answer(job, nonce);
               answer.result[answer.result.size() - 48] ^= static_cast<char>(calls++ % 2);  // Last bit of an output.
               return answer;
             }),

@@ -236,6 +236,8 @@ GpuAnswer GpuLease::run(const GpuRun& run) {
   return ask({{"do", "run"},
               {"task", run.task},
               {"case", run.name},
+              {"values", run.values},
+              {"additional", run.additional},
               {"weight_seed", run.weight_seed},
               {"input_seed", run.input_seed},
               {"poison", run.poison},

@@ -16,12 +16,6 @@ namespace {
 constexpr double kFloorShare = 0.9;  // Of what the memory needs: faster than that is no measurement.
 constexpr int64_t kMaxReadings = 1000;
 
-std::string sizes_text(const std::map<std::string, int64_t>& constants) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : constants) parts.push_back(cat(name, " = ", value));
-  return join(parts, ", ");
-}
-
 }  // namespace
 
 GpuPath::GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
@@ -63,8 +57,19 @@ const CaseSpec& GpuPath::main_case() const {
 StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
   StageEnd ready = ask_for_reference();
   if (ready.outcome != Outcome::kPass) return ready;
+  settled_.clear();
   Json list = Json::array();
-  for (const CaseSpec& spec : cases_) list.push_back(record_case(*reference_->file.find(spec.name), spec));
+  for (const CaseSpec& spec : cases_) {
+    const Plan* plan = reference_->file.find(spec.recorded_as());
+    if (!plan || !spec.not_possible.empty()) {
+      auto said = reference_->not_possible.find(spec.recorded_as());
+      std::string why =
+          said == reference_->not_possible.end() ? spec.not_possible : cat("the reference fails: ", said->second);
+      settled_[spec.name] = {spec.name, std::nullopt, why, std::nullopt};
+    } else if (spec.plan.empty()) {
+      list.push_back(record_case(*plan, spec));
+    }
+  }
   Json args = {{"task_source", task_.source},
                {"candidate_source", code},
                {"weight_seed", weight_seed_},
@@ -73,18 +78,33 @@ StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
                {"reference_parameters", list[0]["reference_parameters"]},
                {"cases", list},
                {"arch", 90}};
-  std::string bytes;
-  StageEnd ended = run_record(std::move(args), &bytes);
+  Blob blob;
+  StageEnd ended = run_record(std::move(args), &blob);
   if (ended.outcome != Outcome::kPass) return ended;
-  auto parsed = parse_plan_file(std::make_shared<const std::string>(std::move(bytes)));
+  auto parsed = parse_plan_file(std::make_shared<const std::string>(blob.tensors()));
   if (!parsed) return {Outcome::kTampered, parsed.why};
   recording_ = std::move(*parsed.value);
+  std::map<std::string, ChildFailure> failed;
+  try {
+    failed = case_failures(blob.header);
+  } catch (const Tainted& tainted) {
+    return {Outcome::kTampered, tainted.why};
+  }
   for (const CaseSpec& spec : cases_) {
-    const Plan* plan = recording_.find(spec.name);
+    if (settled_.count(spec.name)) continue;
+    if (auto it = failed.find(spec.name); it != failed.end() && spec.additional) {
+      settle(spec, {*outcome_from_string(it->second.kind), it->second.message});
+      continue;
+    }
+    const Plan* plan = recording_.find(spec.recorded_as());
     if (!plan) return {Outcome::kTampered, "the recording lacks a case"};
     if (plan->input_steps > 0) return {Outcome::kTampered, "the recording makes its own inputs"};
   }
   return {};
+}
+
+void GpuPath::settle(const CaseSpec& spec, const StageEnd& failed) {
+  settled_[spec.name] = {spec.name, failed.outcome, failed.message, std::nullopt};
 }
 
 StageEnd GpuPath::lease() {
@@ -98,7 +118,9 @@ StageEnd GpuPath::lease() {
 StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
   GpuRun run;
   run.task = reference_->key;
-  run.name = spec.name;
+  run.name = spec.recorded_as();
+  run.values = spec.values;
+  run.additional = spec.additional;
   run.weight_seed = weight_seed_;
   run.input_seed = input_seed(spec, seed_index);
   run.poison = static_cast<uint32_t>(poison_.next_u64());
@@ -108,9 +130,13 @@ StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until,
   GpuAnswer answer = lane_->run(run);
   ran_ |= launches && !answer.lost;
   StageEnd ended = end(answer);
-  if ((ended.outcome == Outcome::kWrongOutput || ended.outcome == Outcome::kNotFinite) && !spec.constants.empty()) {
-    ended.message += cat(" (with ", sizes_text(spec.constants), ")");
+  if (at_ && answer.body.contains("skipped")) {
+    at_->outcome.reset();
+    at_->message = answer.body["skipped"].get<std::string>();
+  } else if (at_ && launches && answer.body.contains("worst")) {
+    at_->worst = std::max(at_->worst.value_or(0), answer.body["worst"].get<double>());
   }
+  if (ended.outcome == Outcome::kWrongOutput || ended.outcome == Outcome::kNotFinite) ended.message += with_sizes(spec);
   return ended;
 }
 
@@ -129,27 +155,38 @@ StageEnd GpuPath::tiny_run(double deadline_s) {
   for (const CaseSpec& one : cases_) {
     if (one.tiny) spec = &one;
   }
+  results_.push_back({spec->name, Outcome::kPass, "", std::nullopt});
+  at_ = &results_.back();
   StageEnd ended = replay(*spec, 0, until, true);
-  return ended.outcome == Outcome::kPass ? without_triton(*spec, until) : ended;
+  if (ended.outcome == Outcome::kPass) ended = without_triton(*spec, until);
+  at_->outcome = ended.outcome;
+  at_->message = ended.message;
+  at_ = nullptr;
+  if (!spec->tiny) results_.pop_back();  // full_run has more to say about it.
+  return ended;
+}
+
+void GpuPath::run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch) {
+  at_ = &results_.back();
+  StageEnd ended;
+  for (int64_t index = 0; index < spec.input_seeds; ++index) {
+    ended = replay(spec, index, until, true);
+    if (!at_->outcome) break;  // Skipped.
+    // Other garbage in fresh memory must not matter.
+    if (ended.outcome == Outcome::kPass && twice && index == 0) ended = replay(spec, index, until, true);
+    if (ended.outcome == Outcome::kPass && with_kill_switch && index == 0) ended = without_triton(spec, until);
+    if (ended.outcome != Outcome::kPass) break;
+  }
+  if (at_->outcome) *at_ = {spec.name, ended.outcome, ended.message, at_->worst};
+  at_ = nullptr;
 }
 
 StageEnd GpuPath::full_run(double deadline_s, bool with_kill_switch) {
   StageEnd ready = lease();
   if (ready.outcome != Outcome::kPass) return ready;
-  double until = now_s() + deadline_s;
-  bool again = true;
-  for (const CaseSpec& spec : cases_) {
-    if (spec.tiny) continue;
-    for (int64_t index = 0; index < spec.input_seeds; ++index) {
-      StageEnd ended = replay(spec, index, until, true);
-      // Other garbage in fresh memory must not matter.
-      if (ended.outcome == Outcome::kPass && again) ended = replay(spec, index, until, true);
-      again = false;
-      if (ended.outcome == Outcome::kPass && with_kill_switch && index == 0) ended = without_triton(spec, until);
-      if (ended.outcome != Outcome::kPass) return ended;
-    }
-  }
-  return {};
+  return run_cases(cases_, settled_, &results_, [&](const CaseSpec& spec, bool first) {
+    run_case(spec, now_s() + deadline_s, first, with_kill_switch && !spec.additional);
+  });
 }
 
 StageEnd GpuPath::time(double deadline_s) {

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "verify/case_run.h"
 #include "verify/gpu_lane.h"
 #include "verify/kernel_compiler.h"
 #include "verify/plan.h"
 #include "verify/reference.h"
-#include "verify/stage_end.h"
 #include "verify/timing_protocol.h"
 
 namespace tritonrl {
@@ -40,13 +40,15 @@ struct TaskFindings {
 
 class GpuPath {
  public:
-  // run_record: answers a `record` job with a recording's bytes, or says how it ended.
-  using RunRecord = std::function<StageEnd(Json args, std::string* recording)>;
+  // run_record: answers a `record` job with the blob that holds the recording, or says how it ended.
+  using RunRecord = std::function<StageEnd(Json args, Blob* blob)>;
   GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
           Rng poison);
 
   StageEnd record(const std::string& code, const RunRecord& run_record);
   void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the recording's specs.
+  // The candidate failed in an additional case before it could be run: in compiling its kernels, say.
+  void settle(const CaseSpec& spec, const StageEnd& failed);
   StageEnd lease();  // Waits for a GPU; the stages below do it themselves.
   StageEnd tiny_run(double deadline_s);
   StageEnd full_run(double deadline_s, bool with_kill_switch);
@@ -56,6 +58,7 @@ class GpuPath {
 
   const PlanFile& recording() const { return recording_; }
   const std::vector<CaseSpec>& cases() const { return cases_; }
+  const std::vector<CaseResult>& results() const { return results_; }  // Of the cases run so far.
   bool worth_another_try() const { return lost_; }
   // Why the task's reference fails; "" = it does not.
   const std::string& task_failure() const { return task_failure_; }
@@ -65,6 +68,7 @@ class GpuPath {
 
  private:
   StageEnd replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
+  void run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch);
   StageEnd without_triton(const CaseSpec& spec, double until);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;
   StageEnd end(const GpuAnswer& answer);
@@ -78,6 +82,9 @@ class GpuPath {
   Rng inputs_, poison_;
   std::shared_ptr<const Reference> reference_;
   PlanFile recording_;
+  SettledCases settled_;
+  std::vector<CaseResult> results_;
+  CaseResult* at_ = nullptr;  // The one being run.
   KernelSet kernels_;
   std::optional<GpuLease> lane_;
   bool lost_ = false, ran_ = false;

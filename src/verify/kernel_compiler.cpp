@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/secure_hash.h"
 
 namespace tritonrl {
 namespace {
@@ -158,7 +159,7 @@ CompileArguments compile_arguments(const PlanFile& recording, size_t index) {
 std::string CompileArguments::key() const {
   Json texts = kernels;
   for (Json& kernel : texts) kernel.erase("line");
-  return content_hash(json_line({texts, spec}));
+  return secure_hash(json_line({texts, spec}));
 }
 
 int64_t KernelCompiler::hits() const {

@@ -60,7 +60,8 @@ class KernelCompiler {
 // The arguments of a `compile` job: the kernels that spec number `spec` needs, renumbered, and the spec.
 struct CompileArguments {
   Json kernels, spec;
-  std::string key() const;  // Of all that the cubin depends on; lines are left out.
+  // Of all that the cubin depends on; lines are left out. No candidate can make a text that has another's.
+  std::string key() const;
 };
 CompileArguments compile_arguments(const PlanFile& recording, size_t spec);
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/secure_hash.h"
 #include "verify/fake_worker.h"
 #include "verify/plan_writer.h"
 
@@ -180,6 +181,7 @@ TEST(KernelCompiler, SendsOnlyWhatAKernelNeeds) {
   EXPECT_EQ(other.key(), sent.key());
   other.kernels[0]["source"] = "def k(): return 1";
   EXPECT_NE(other.key(), sent.key());
+  EXPECT_EQ(sent.key().size(), secure_hash("").size()) << "a stranger's text is looked up under it";
 }
 
 TEST(Bundle, HoldsRecordingAndKernels) {

@@ -8,9 +8,9 @@
 namespace tritonrl {
 namespace {
 
-bool same_structure(const Nest<TensorView>& a, const Nest<TensorView>& b) {
+bool same_structure(const Nest<BlobView>& a, const Nest<BlobView>& b) {
   if (a.kind != b.kind || a.children.size() != b.children.size() || a.keys != b.keys) return false;
-  if (a.kind == Nest<TensorView>::Kind::kLeaf) {
+  if (a.kind == Nest<BlobView>::Kind::kLeaf) {
     return a.leaf.shape == b.leaf.shape && b.leaf.dtype == (is_floating(a.leaf.dtype) ? Dtype::kFloat64 : a.leaf.dtype);
   }
   for (size_t i = 0; i < a.children.size(); ++i) {
@@ -94,10 +94,12 @@ OracleAnswer parse_oracle(JobAnswer answer) {
   return out;
 }
 
-std::shared_ptr<const OracleAnswer> OracleCache::ask(const Task& task, const std::map<std::string, int64_t>& constants,
-                                                     int64_t weight_seed, int64_t input_seed) {
+std::shared_ptr<const OracleAnswer> OracleCache::ask(const Task& task, const CaseSpec& spec, int64_t weight_seed,
+                                                     int64_t input_seed) {
   Json args = {
-      {"source", task.source}, {"constants", constants}, {"weight_seed", weight_seed}, {"input_seed", input_seed}};
+      {"source", task.source}, {"constants", spec.constants}, {"weight_seed", weight_seed}, {"input_seed", input_seed}};
+  if (!spec.values.empty()) args["values"] = spec.values;
+  if (spec.other_precision) args["dtype"] = "other";
   std::string key = content_hash(json_line(args));
   std::promise<std::shared_ptr<const OracleAnswer>> promise;
   Future known;

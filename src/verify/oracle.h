@@ -15,6 +15,7 @@
 
 #include "data/task.h"
 #include "verify/blob.h"
+#include "verify/case_source.h"
 #include "verify/zygote.h"
 
 namespace tritonrl {
@@ -22,12 +23,12 @@ namespace tritonrl {
 struct OracleParameter {
   std::string name;
   std::string init_hash;  // Of the bytes as __init__ left them; `tensor` holds them perturbed.
-  TensorView tensor;
+  BlobView tensor;
 };
 
 struct OracleInput {
   bool is_tensor = false;
-  TensorView tensor;
+  BlobView tensor;
   Json value;  // When it is not a tensor.
 };
 
@@ -35,11 +36,11 @@ struct OracleAnswer {
   Blob blob;  // Owns the bytes all views point to.
   std::vector<OracleParameter> parameters;
   std::vector<OracleInput> inputs;
-  std::set<size_t> mutated;         // Inputs that the reference changes.
-  Nest<TensorView> outputs, truth;  // In the task's own dtypes; in float64.
+  std::set<size_t> mutated;       // Inputs that the reference changes.
+  Nest<BlobView> outputs, truth;  // In the task's own dtypes; in float64.
   // Where controls were asked for: a second run, and runs with one operation left out.
-  Nest<TensorView> again;
-  std::vector<std::pair<std::string, Nest<TensorView>>> controls;
+  Nest<BlobView> again;
+  std::vector<std::pair<std::string, Nest<BlobView>>> controls;
   Json init_inputs;
   std::string failure;  // Why the task is of no use; "" when it is.
   bool lost = false;    // Our fault, not the task's; asking again may help.
@@ -57,8 +58,8 @@ class OracleCache {
       : pool_(pool), deadline_s_(deadline_s), memory_bytes_(memory_bytes), max_bytes_(max_bytes) {}
 
   // Blocks. One question asked by many at once is answered once. Thread rule: any thread.
-  std::shared_ptr<const OracleAnswer> ask(const Task& task, const std::map<std::string, int64_t>& constants,
-                                          int64_t weight_seed, int64_t input_seed);
+  std::shared_ptr<const OracleAnswer> ask(const Task& task, const CaseSpec& spec, int64_t weight_seed,
+                                          int64_t input_seed);
 
  private:
   using Future = std::shared_future<std::shared_ptr<const OracleAnswer>>;

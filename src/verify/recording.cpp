@@ -6,11 +6,12 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "verify/reference.h"
 
 namespace tritonrl {
 namespace {
 
-bool alike(const TensorView& a, const TensorView& b) { return a.shape == b.shape && a.dtype == b.dtype; }
+bool alike(const BlobView& a, const BlobView& b) { return a.shape == b.shape && a.dtype == b.dtype; }
 
 std::vector<int64_t> contiguous(const std::vector<int64_t>& shape) {
   std::vector<int64_t> stride(shape.size(), 1);
@@ -21,7 +22,7 @@ std::vector<int64_t> contiguous(const std::vector<int64_t>& shape) {
 const PlanValue& value_of(const Plan& plan, int64_t id) { return plan.values[static_cast<size_t>(id)]; }
 
 // A parameter as __init__ left it; without bytes when it did not really run.
-TensorView initial(const Plan& plan, const PlanParameter& parameter) {
+BlobView initial(const Plan& plan, const PlanParameter& parameter) {
   const PlanValue& value = value_of(plan, parameter.value);
   return {value.dtype, value.shape, parameter.initial};
 }
@@ -35,7 +36,7 @@ void check_case(const Plan& plan, const CaseRequest& request) {
     if ((plan.inputs[i].value >= 0) != oracle.inputs[i].is_tensor) throw Tainted{"the recording has other inputs"};
     if (plan.inputs[i].value < 0) continue;
     const PlanValue& value = value_of(plan, plan.inputs[i].value);
-    const TensorView& tensor = oracle.inputs[i].tensor;
+    const BlobView& tensor = oracle.inputs[i].tensor;
     if (value.shape != tensor.shape || value.dtype != tensor.dtype) throw Tainted{"the recording has other inputs"};
   }
   for (const PlanParameter& parameter : plan.parameters) {
@@ -64,12 +65,12 @@ Json record_arguments(const Task& task, const std::string& code, int64_t weight_
                                               {"stride", contiguous(input.tensor.shape)}}
                                        : Json{{"value", input.value}});
     }
-    cases.push_back({{"name", request.spec.name},
-                     {"constants", request.spec.constants},
-                     {"init_inputs", request.oracle->init_inputs},
-                     {"reference_parameters", parameters},
-                     {"inputs", inputs},
-                     {"compile", false}});
+    cases.push_back(case_question(request.spec));
+    cases.back().update({{"init_inputs", request.oracle->init_inputs},
+                         {"reference_parameters", parameters},
+                         {"inputs", inputs},
+                         {"compile", false}});
+    if (request.spec.other_precision) cases.back()["dtype"] = floating_dtype(inputs);
   }
   return {{"task_source", task.source},
           {"candidate_source", code},
@@ -81,26 +82,36 @@ Json record_arguments(const Task& task, const std::string& code, int64_t weight_
 }
 
 const Plan& Recording::plan(const CaseSpec& spec) const {
-  const Plan* plan = file.find(spec.name);
+  const Plan* plan = file.find(spec.recorded_as());
   CHECK(plan) << "no case " << spec.name;
   return *plan;
 }
 
 Parsed<Recording> parse_recording(const Blob& blob, const std::vector<CaseRequest>& requests) {
   try {
-    strict::object(blob.header, "recording", {"nonce", "ok"}, {"seconds"});
+    strict::object(blob.header, "recording", {"nonce", "ok"}, {"seconds", "failures"});
+    Recording out;
+    out.failed = case_failures(blob.header);
     auto file = parse_plan_file(std::make_shared<const std::string>(blob.tensors()));
     if (!file) throw Tainted{file.why};
-    if (file.value->cases.size() != requests.size()) throw Tainted{"the recording has another number of cases"};
-    for (size_t i = 0; i < requests.size(); ++i) check_case(file.value->cases[i], requests[i]);
-    return {Recording{std::move(*file.value)}, ""};
+    out.file = std::move(*file.value);
+    if (out.file.cases.size() + out.failed.size() != requests.size()) {
+      throw Tainted{"the recording has another number of cases"};
+    }
+    size_t next = 0;
+    for (const CaseRequest& request : requests) {
+      if (out.failed.count(request.spec.name) && request.spec.additional) continue;
+      if (next == out.file.cases.size()) throw Tainted{"the recording lacks a case"};
+      check_case(out.file.cases[next++], request);
+    }
+    return {std::move(out), ""};
   } catch (const Tainted& tainted) {
     return {std::nullopt, tainted.why};
   }
 }
 
-std::vector<TensorView> match_parameters(const Plan& plan, const OracleAnswer& oracle) {
-  std::vector<TensorView> values;
+std::vector<BlobView> match_parameters(const Plan& plan, const OracleAnswer& oracle) {
+  std::vector<BlobView> values;
   std::vector<bool> matched(plan.parameters.size(), false);
   std::set<const OracleParameter*> taken;
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
@@ -130,7 +141,7 @@ InterpretRequest interpret_arguments(const Recording& recording, const Plan& pla
   PayloadWriter writer;
   writer.add_bytes(*recording.file.bytes);
   Json parameters = Json::array(), inputs = Json::array();
-  std::vector<TensorView> values = match_parameters(plan, oracle);
+  std::vector<BlobView> values = match_parameters(plan, oracle);
   for (size_t i = 0; i < values.size(); ++i) {
     parameters.push_back(Json::array({plan.parameters[i].name, writer.add(values[i])}));
   }

@@ -9,13 +9,26 @@ namespace {
 
 constexpr size_t kMaxAnswers = 4096;  // A recording of a reference is a few kilobytes.
 
+Json recorded_cases(const std::vector<CaseSpec>& cases) {
+  Json list = Json::array();
+  for (const CaseSpec& spec : cases) {
+    if (spec.plan.empty() && spec.not_possible.empty()) list.push_back(case_question(spec));
+  }
+  return list;
+}
+
 }  // namespace
+
+Json case_question(const CaseSpec& spec) {
+  Json question = {{"name", spec.name}, {"constants", spec.constants}};
+  if (spec.other_precision) question["dtype"] = "other";
+  if (spec.additional) question["additional"] = true;
+  return question;
+}
 
 std::shared_ptr<const Reference> ReferenceCache::ask(const Task& task, const std::vector<CaseSpec>& cases,
                                                      int64_t weight_seed) {
-  Json sizes = Json::array();
-  for (const CaseSpec& spec : cases) sizes.push_back({spec.name, spec.constants});
-  std::string key = content_hash(cat(task.source, '\0', sizes.dump(), '\0', weight_seed));
+  std::string key = content_hash(cat(task.source, '\0', recorded_cases(cases).dump(), '\0', weight_seed));
   std::promise<std::shared_ptr<const Reference>> promise;
   Future future;
   bool ours = false;
@@ -45,12 +58,13 @@ std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, 
                                                         const std::vector<CaseSpec>& cases, int64_t weight_seed) {
   auto reference = std::make_shared<Reference>();
   reference->key = key;
-  Json list = Json::array();
-  for (const CaseSpec& spec : cases) list.push_back({{"name", spec.name}, {"constants", spec.constants}});
-  Job job{
-      "record",
-      {{"reference", true}, {"task_source", task.source}, {"weight_seed", weight_seed}, {"cases", list}, {"arch", 90}},
-      ""};
+  Job job{"record",
+          {{"reference", true},
+           {"task_source", task.source},
+           {"weight_seed", weight_seed},
+           {"cases", recorded_cases(cases)},
+           {"arch", 90}},
+          ""};
   job.deadline_s = deadline_s_;
   job.memory_bytes = memory_bytes_;
   JobAnswer answer = pool_.run(ZygoteKind::kRecord, std::move(job));
@@ -83,10 +97,28 @@ std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, 
     return reference;
   }
   reference->file = std::move(*file.value);
+  try {
+    for (const auto& [name, failure] : case_failures(blob.value->header)) {
+      reference->not_possible[name] = failure.message;
+    }
+  } catch (const Tainted& tainted) {
+    reference->failure = tainted.why;
+  }
   for (const CaseSpec& spec : cases) {
-    if (!reference->file.find(spec.name)) reference->failure = "its recording lacks a case";
+    bool known = reference->file.find(spec.recorded_as()) || reference->not_possible.count(spec.recorded_as()) ||
+                 !spec.not_possible.empty();
+    if (!known) reference->failure = "its recording lacks a case";
   }
   return reference;
+}
+
+std::string floating_dtype(const Json& inputs) {
+  for (const Json& input : inputs) {
+    if (!input.contains("dtype")) continue;
+    auto dtype = dtype_from_string(input["dtype"].get<std::string>());
+    if (dtype && is_floating(*dtype)) return to_string(*dtype);
+  }
+  return "other";
 }
 
 Json record_case(const Plan& reference, const CaseSpec& spec) {
@@ -103,12 +135,13 @@ Json record_case(const Plan& reference, const CaseSpec& spec) {
     const PlanValue& value = reference.values[static_cast<size_t>(parameter.value)];
     parameters.push_back({{"name", parameter.name}, {"shape", value.shape}, {"dtype", to_string(value.dtype)}});
   }
-  return {{"name", spec.name},
-          {"constants", spec.constants},
-          {"init_inputs", reference.notes.value("init_inputs", Json::array())},
-          {"reference_parameters", parameters},
-          {"inputs", inputs},
-          {"compile", false}};
+  Json record = case_question(spec);
+  record.update({{"init_inputs", reference.notes.value("init_inputs", Json::array())},
+                 {"reference_parameters", parameters},
+                 {"inputs", inputs},
+                 {"compile", false}});
+  if (spec.other_precision) record["dtype"] = floating_dtype(inputs);
+  return record;
 }
 
 }  // namespace tritonrl

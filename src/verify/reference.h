@@ -20,10 +20,11 @@
 namespace tritonrl {
 
 struct Reference {
-  std::string key;      // Content hash of the task's source and the cases' sizes.
-  PlanFile file;        // A case for each CaseSpec.
-  std::string failure;  // Why the task is of no use; "" when it is.
-  bool lost = false;    // Our fault, not the task's; asking again may help.
+  std::string key;  // Content hash of the task's source and of the cases that are recorded.
+  PlanFile file;    // A case for each CaseSpec with a recording of its own, but for those below.
+  std::map<std::string, std::string> not_possible;  // Additional cases that it cannot do, and why.
+  std::string failure;                              // Why the task is of no use; "" when it is.
+  bool lost = false;                                // Our fault, not the task's; asking again may help.
 };
 
 class ReferenceCache {
@@ -45,6 +46,10 @@ class ReferenceCache {
   std::map<std::string, Future> answers_;
 };
 
+// A case as a `record` job of a reference, or an oracle, asks for it.
+Json case_question(const CaseSpec& spec);
+// The first floating dtype among a case's "inputs"; "other" when there is none.
+std::string floating_dtype(const Json& inputs);
 // What a candidate's `record` job needs to know of a reference's case.
 Json record_case(const Plan& reference, const CaseSpec& spec);
 

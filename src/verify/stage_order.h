@@ -17,7 +17,21 @@ class StageOrder {
   virtual std::optional<Stage> next(const std::vector<StageResult>& done) const = 0;
 };
 
-// All stages in order; stops at the first that does not pass.
+// Every stage in order, whatever became of those before: without code, or without a recording, nothing is left to run.
+// The candidate's outcome is that of the first stage that did not pass all the same.
+class EveryStage : public StageOrder {
+ public:
+  std::optional<Stage> next(const std::vector<StageResult>& done) const override {
+    if (done.empty()) return Stage::kExtract;
+    const StageResult& last = done.back();
+    bool needed = last.stage == Stage::kExtract || last.stage == Stage::kCompile;
+    bool ours = last.outcome == Outcome::kHarnessFault;
+    if (last.stage == Stage::kTime || ours || (needed && last.outcome != Outcome::kPass)) return std::nullopt;
+    return static_cast<Stage>(static_cast<int>(last.stage) + 1);
+  }
+};
+
+// All stages in order; stops at the first that does not pass. What a verifier does that is given no order.
 class InOrder : public StageOrder {
  public:
   std::optional<Stage> next(const std::vector<StageResult>& done) const override {

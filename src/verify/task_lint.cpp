@@ -15,23 +15,23 @@ constexpr int64_t kMaxControls = 12;
 constexpr double kAbsoluteTolerance = 1e-2;
 constexpr double kNoise = 1e-2;
 
-bool same(const Nest<TensorView>& a, const Nest<TensorView>& b) {
+bool same(const Nest<BlobView>& a, const Nest<BlobView>& b) {
   if (a.kind != b.kind || a.children.size() != b.children.size()) return false;
-  if (a.kind == Nest<TensorView>::Kind::kLeaf) return a.leaf.shape == b.leaf.shape && same_bytes(a.leaf, b.leaf);
+  if (a.kind == Nest<BlobView>::Kind::kLeaf) return a.leaf.shape == b.leaf.shape && same_bytes(a.leaf, b.leaf);
   for (size_t i = 0; i < a.children.size(); ++i) {
     if (!same(a.children[i], b.children[i])) return false;
   }
   return true;
 }
 
-double element(const TensorView& tensor, int64_t i) {
+double element(const BlobView& tensor, int64_t i) {
   double value;
   std::memcpy(&value, tensor.bytes.data() + i * 8, 8);
   return value;
 }
 
 // Axis along which all slices are the same bytes, -1 = none.
-int64_t uniform_axis(const TensorView& t) {
+int64_t uniform_axis(const BlobView& t) {
   if (t.shape.size() < 2 || t.numel() == 0) return -1;
   int64_t inner = item_size(t.dtype);
   for (size_t axis = t.shape.size(); axis-- > 0;) {
@@ -54,7 +54,7 @@ struct Sums {
   double error = 0, truth = 0;
 };
 
-void add_leaf(const TensorView& reference, const TensorView& truth, Sums* sums) {
+void add_leaf(const BlobView& reference, const BlobView& truth, Sums* sums) {
   if (truth.dtype != Dtype::kFloat64) {
     sums->floating = sums->zero = sums->small = false;
     auto size = static_cast<size_t>(item_size(truth.dtype));
@@ -78,8 +78,8 @@ void add_leaf(const TensorView& reference, const TensorView& truth, Sums* sums) 
   }
 }
 
-void add_all(const Nest<TensorView>& reference, const Nest<TensorView>& truth, Sums* sums) {
-  if (reference.kind == Nest<TensorView>::Kind::kLeaf) add_leaf(reference.leaf, truth.leaf, sums);
+void add_all(const Nest<BlobView>& reference, const Nest<BlobView>& truth, Sums* sums) {
+  if (reference.kind == Nest<BlobView>::Kind::kLeaf) add_leaf(reference.leaf, truth.leaf, sums);
   for (size_t i = 0; i < reference.children.size(); ++i) add_all(reference.children[i], truth.children[i], sums);
 }
 
@@ -88,7 +88,7 @@ void add_all(const Nest<TensorView>& reference, const Nest<TensorView>& truth, S
 std::vector<LintFlag> flags_of(const OracleAnswer& first, const OracleAnswer& other) {
   std::vector<LintFlag> flags;
   auto add = [&](const char* flag, const std::string& detail) { flags.push_back({flag, detail}); };
-  auto passes = [&](const Nest<TensorView>& wrong) {
+  auto passes = [&](const Nest<BlobView>& wrong) {
     return compare_outputs(wrong, first.outputs, first.truth).outcome == Outcome::kPass;
   };
   Comparison self = compare_outputs(first.outputs, first.outputs, first.truth);
@@ -113,10 +113,10 @@ std::vector<LintFlag> flags_of(const OracleAnswer& first, const OracleAnswer& ot
     add("zero", "every output is zero");
   } else if (sums.any && sums.constant) {
     bool single = true;
-    visit_leaves(first.outputs, [&](const TensorView& t) { single &= t.numel() <= 1; });
+    visit_leaves(first.outputs, [&](const BlobView& t) { single &= t.numel() <= 1; });
     if (!single) add("constant", "every output is one number all over");
   }
-  for_each_leaf(first.outputs, [&](const TensorView& t, const std::string& path) {
+  for_each_leaf(first.outputs, [&](const BlobView& t, const std::string& path) {
     int64_t axis = sums.constant ? -1 : uniform_axis(t);
     if (axis >= 0) add("uniform", cat("output", path, " is the same all along axis ", axis));
   });

@@ -17,6 +17,7 @@ constexpr std::array<const char*, kStageCount> kStageNames = {"extract",  "synta
 constexpr std::array<const char*, kOutcomeCount> kOutcomeNames = {
     "pass",       "no_code", "syntax_error",  "rule_break", "compile_error", "runtime_error", "wrong_output",
     "not_finite", "timeout", "out_of_memory", "tampered",   "unsupported",   "harness_fault"};
+constexpr const char* kSkipped = "skipped";  // In place of a case's outcome.
 constexpr std::array<const char*, 3> kPathNames = {"none", "interpreter", "replay"};
 
 template <class Enum, size_t N>
@@ -74,7 +75,12 @@ bool Verdict::passed(Stage stage) const {
   return stopped_at > stage || (outcome == Outcome::kPass && stopped_at >= stage);
 }
 
-std::string Verdict::reason() const { return outcome == Outcome::kPass || stages.empty() ? "" : stages.back().message; }
+std::string Verdict::reason() const {
+  for (const StageResult& result : stages) {
+    if (result.outcome != Outcome::kPass) return result.message;
+  }
+  return "";
+}
 
 namespace {
 
@@ -113,9 +119,31 @@ TimingResult timing_from_json(const Json& json, const std::string& where) {
   return timing;
 }
 
+Json case_json(const CaseResult& result) {
+  Json json = {{"name", result.name},
+               {"outcome", result.outcome ? to_string(*result.outcome) : kSkipped},
+               {"message", result.message}};
+  if (result.worst) json["worst"] = *result.worst;
+  return json;
+}
+
+CaseResult case_from_json(const Json& json, const std::string& where) {
+  if (!json.is_object()) throw usage_error("\"cases\" of a verdict must hold objects", where);
+  CaseResult result;
+  result.name = member<std::string>(json, "name", where);
+  if (json.value("outcome", Json()) != kSkipped) {
+    result.outcome = named<Outcome>(json, "outcome", outcome_from_string, where);
+  }
+  result.message = member<std::string>(json, "message", where);
+  if (json.contains("worst")) result.worst = member<double>(json, "worst", where);
+  return result;
+}
+
 }  // namespace
 
 Json to_json(const Verdict& verdict) {
+  Json cases = Json::array();
+  for (const CaseResult& result : verdict.cases) cases.push_back(case_json(result));
   Json stages = Json::array();
   for (const StageResult& result : verdict.stages) {
     stages.push_back({{"stage", to_string(result.stage)},
@@ -131,6 +159,7 @@ Json to_json(const Verdict& verdict) {
           {"correct", verdict.correct()},
           {"reason", verdict.reason()},
           {"stages", stages},
+          {"cases", cases},
           {"path", to_string(verdict.path)},
           {"speedup", verdict.speedup ? Json(*verdict.speedup) : Json()},
           {"timing", timing_json(verdict.timing)},
@@ -156,6 +185,9 @@ Verdict verdict_from_json(const Json& json, const std::string& where) {
     verdict.stages.push_back({named<Stage>(item, "stage", stage_from_string, where),
                               named<Outcome>(item, "outcome", outcome_from_string, where),
                               member<double>(item, "seconds", where), member<std::string>(item, "message", where)});
+  }
+  if (json.contains("cases")) {
+    for (const Json& item : member<Json>(json, "cases", where)) verdict.cases.push_back(case_from_json(item, where));
   }
   auto path = [](const std::string& name) { return find_name<VerifyPath>(kPathNames, name); };
   verdict.path = named<VerifyPath>(json, "path", path, where);

@@ -47,6 +47,14 @@ struct StageResult {
   std::string message;  // For people and for the policy's next turn; no paths of this machine.
 };
 
+// How one case (case_source.h) went.
+struct CaseResult {
+  std::string name;
+  std::optional<Outcome> outcome;  // Empty = skipped: the task has no such case, or its reference cannot do it.
+  std::string message;             // Why it failed or was skipped.
+  std::optional<double> worst;     // Largest error in units of what is allowed, over all inputs; empty = not compared.
+};
+
 // Where correctness was decided.
 enum class VerifyPath {
   kNone,         // Never ran.
@@ -59,9 +67,10 @@ struct Verdict {
   std::string candidate_id;
   std::string task_id;
   int level = 0;
-  Outcome outcome = Outcome::kHarnessFault;  // Outcome of the last stage that ran; kPass = verified correct.
-  Stage stopped_at = Stage::kExtract;        // The last stage that ran.
+  Outcome outcome = Outcome::kHarnessFault;  // Of the first stage that did not pass; kPass = verified correct.
+  Stage stopped_at = Stage::kExtract;        // That stage, or the last one.
   std::vector<StageResult> stages;           // In the order they ran.
+  std::vector<CaseResult> cases;             // Those that were looked at, in that order.
   VerifyPath path = VerifyPath::kNone;
   std::optional<double> speedup;       // Reference time / candidate time; empty = not measured.
   std::optional<TimingResult> timing;  // What that comes from.
@@ -81,7 +90,7 @@ struct Verdict {
   bool passed(Stage stage) const;
   bool valid() const { return passed(Stage::kSyntax); }      // Has code that parses.
   bool compiled() const { return passed(Stage::kCompile); }  // Recorded, and every kernel compiled to a cubin.
-  // Message of the stage that ended it ("" when it passed).
+  // Message of that stage ("" when it passed).
   std::string reason() const;
 };
 

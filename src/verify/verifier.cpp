@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "base/secure_hash.h"
 #include "base/text.h"
 #include "verify/numa_pool.h"
 
@@ -39,8 +40,8 @@ int64_t secret_seed(int64_t configured) {
 }
 
 std::string identity(const Candidate& candidate) {
-  return content_hash(json_line({candidate.task.id, candidate.task.source, candidate.task.tiny, candidate.is_code,
-                                 content_hash(candidate.text)}));
+  return secure_hash(json_line({candidate.task.id, candidate.task.source, candidate.task.tiny, candidate.task.larger,
+                                candidate.is_code, secure_hash(candidate.text)}));
 }
 
 // The first `wanted` GPUs of this machine (-1 = all).

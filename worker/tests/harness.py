@@ -117,9 +117,10 @@ class Pair:
         self.recorder.close()
         self.interpreter.close()
 
-    def oracle(self, task, constants=None, weight_seed=11, input_seed=22):
+    def oracle(self, task, constants=None, weight_seed=11, input_seed=22, **more):
         done, answer, area = self.interpreter.run("oracle", {
-            "source": task, "constants": constants or {}, "weight_seed": weight_seed, "input_seed": input_seed})
+            "source": task, "constants": constants or {}, "weight_seed": weight_seed, "input_seed": input_seed,
+            **more})
         if answer is None:
             raise AssertionError(f"no oracle: {done}")
         return answer, area
@@ -192,11 +193,11 @@ def recorder():
     return pair().recorder
 
 
-def record_reference(task, constants=None, weight_seed=7):
+def record_reference(task, constants=None, weight_seed=7, **case):
     """(answer of the job, tensor area) for a task's own module."""
     done, answer, area = recorder().run("record", {
         "reference": True, "task_source": task, "weight_seed": weight_seed,
-        "cases": [{"name": "full", "constants": constants or {}}]})
+        "cases": [{"name": "full", "constants": constants or {}, **case}]})
     if answer is None:
         raise AssertionError(f"no answer: {done}")
     return answer, area

@@ -9,8 +9,9 @@ import time
 import unittest
 
 import torch
-from harness import WORKER, Zygote, pair, parse_blob, tensors
+from harness import WORKER, Zygote, pair, parse_blob, record_reference, tensors
 from plan_format import pack
+import values
 
 CASES = os.path.join(os.path.dirname(WORKER), "tests", "cases")
 # How the worker alone sees an outcome of the whole verifier.
@@ -212,6 +213,61 @@ class Recording(WithZygotes):
         self.assertEqual(len(recording["cubins"]), 1)
 
 
+class Precision(WithZygotes):
+    TASK = TASK.replace("return x * 2", "return x * 2 + 0 * self.shift").replace(
+        "class Model(nn.Module):", "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.shift = nn.Parameter(torch.randn(200))\n")
+    INIT = "self.shift = nn.Parameter(torch.randn(200))"
+    BODY = "y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y"
+
+    def record(self, candidate, task=None, **case):
+        task = task or self.TASK
+        answer, area = self.pair.oracle(task, dtype="other")
+        self.assertTrue(answer["ok"], answer)
+        args = self.pair.record_args(task, candidate, answer)
+        args["cases"][0].update(case)
+        _, recording, own = self.pair.recorder.run("record", args)
+        return answer, area, recording, own
+
+    def test_a_kernel_that_follows_its_input_is_right_in_float16(self):
+        answer, area, recording, own = self.record(model(self.BODY, self.INIT), dtype="float16")
+        case = recording["cases"][0]
+        self.assertEqual([(p["name"], p["dtype"], p["matched"]) for p in case["parameters"]],
+                         [("shift", "float16", True)])
+        _, result, result_area = self.pair.interpret(recording, own, answer, area)
+        self.assertTrue(result["ok"], result)
+        self.assertTrue(torch.equal(tensors(result["outputs"], result_area), tensors(answer["outputs"], area)))
+
+    def test_weights_of_a_real_init_are_cast_alike(self):
+        init = self.INIT + "\n        self.k = torch.tensor([float(torch.ones(1))])"
+        answer, _, recording, _ = self.record(model(self.BODY, init), dtype="float16")
+        own = {p["name"]: p for p in recording["cases"][0]["parameters"]}
+        self.assertEqual(own["shift"]["dtype"], "float16")
+        self.assertEqual(own["shift"]["init_hash"], answer["parameters"][0]["init_hash"])
+
+    def test_references_are_recorded_in_the_other_precision(self):
+        case = record_reference(self.TASK, dtype="other")[0]["cases"][0]
+        value = {v["id"]: v for v in case["plan"]["values"]}
+        self.assertEqual([value[i]["dtype"] for i in case["plan"]["inputs"]], ["float16"])
+        self.assertEqual([value[i]["dtype"] for _, i, _ in case["plan"]["parameters"]], ["float16"])
+        self.assertEqual(value[case["plan"]["outputs"]["id"]]["dtype"], "float16")
+
+    def test_additional_cases_may_fail_and_are_listed(self):
+        candidate = model("assert x.dtype == torch.float32; " + self.BODY, self.INIT)
+        answer, _ = self.pair.oracle(self.TASK)
+        half, _ = self.pair.oracle(self.TASK, dtype="other")
+        args = self.pair.record_args(self.TASK, candidate, answer)
+        args["cases"] += self.pair.record_args(self.TASK, candidate, half)["cases"]
+        args["cases"][1].update(name="precision", dtype="float16", additional=True)
+        _, recording, _ = self.pair.recorder.run("record", args)
+        self.assertEqual([case["name"] for case in recording["cases"]], ["full"])
+        self.assertEqual([(f["case"], f["failure"]["kind"]) for f in recording["failures"]],
+                         [("precision", "runtime_error")])
+        args["cases"][1]["additional"] = False
+        _, recording, _ = self.pair.recorder.run("record", args)
+        self.assertFalse(recording["ok"])
+
+
 class Oracle(WithZygotes):
     TASK = """
 import torch
@@ -254,6 +310,39 @@ def get_init_inputs():
         again, area_again = self.pair.oracle(self.TASK)
         self.assertEqual(area, area_again)
         self.assertNotEqual(area, self.pair.oracle(self.TASK, weight_seed=12)[1])
+
+    def test_other_precision_casts_inputs_weights_and_nothing_else(self):
+        answer, area = self.pair.oracle(self.TASK.replace(".float()", ""), dtype="other")
+        self.assertTrue(answer["ok"], answer)
+        dtypes = {p["name"]: p["tensor"]["dtype"] for p in answer["parameters"]}
+        self.assertEqual(dtypes["linear.weight"], "float16")
+        self.assertEqual(dtypes["norm.running_var"], "float16")
+        self.assertEqual(dtypes["norm.num_batches_tracked"], "int64")
+        self.assertEqual(answer["inputs"][0]["tensor"]["dtype"], "float16")
+        truth, out = tensors(answer["outputs64"], area), tensors(answer["outputs"], area)
+        self.assertEqual((truth["y"].dtype, out["y"].dtype), (torch.float64, torch.float16))
+        self.assertLess(float((truth["y"] - out["y"]).abs().max()), 0.05)
+
+    def test_tasks_without_one_precision_have_no_other(self):
+        for inputs in ("torch.randint(0, 9, (3, N))", "torch.randn(3, N).double()",
+                       "torch.randn(3, N), torch.randn(3).half()"):
+            answer, _ = self.pair.oracle(self.TASK.replace("torch.randn(3, N), 7", inputs + ", 7"), dtype="other")
+            self.assertEqual(answer["failure"]["kind"], "unsupported", inputs)
+
+    def test_values(self):
+        def first(values=None):
+            answer, area = self.pair.oracle(self.TASK, values=values)
+            self.assertTrue(answer["ok"], answer)
+            self.assertEqual(answer["inputs"][1], {"kind": "value", "value": 7})
+            return tensors(answer["inputs"][0]["tensor"], area)
+
+        plain = first()
+        self.assertTrue(torch.equal(first("doubled"), 2 * plain))
+        self.assertTrue(torch.equal(first("equal_rows"), plain[:1].expand(3, 4)))
+        for name in sorted(values.TRANSFORMS):
+            with self.subTest(name):
+                self.assertEqual(first(name).shape, plain.shape)
+                self.assertTrue(torch.equal(first(name), first(name)))
 
     def test_a_task_that_fails_says_where(self):
         answer, _ = self.pair.oracle(TASK.replace("x * 2", "x * y"))

@@ -12,8 +12,10 @@
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (bundle.h); replaces the last one
-//   run        {"task", "case", "weight_seed", "input_seed", "poison", "launches", "deadline_s"}
-//                                      -> {"outcome", "message", "worst"}
+//   run        {"task", "case", "values", "additional", "weight_seed", "input_seed", "poison", "launches",
+//   "deadline_s"}
+//                                      -> {"outcome", "message", "worst"}, or for an additional case that the reference
+//                                         cannot do {"outcome": "pass", "skipped": why}
 //   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
 //                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
@@ -22,8 +24,8 @@
 //
 // Every answer carries {"spent": [[part, seconds], ...]}: where its time went.
 //
-// A replayer that is gone without a word (killed for want of memory, say) is replaced and the question asked again;
-// only the third time it is the candidate's doing.
+// A replayer that is gone without a word is replaced and the question asked again. The third time it is the candidate's
+// doing, unless the replayer was killed from outside (for want of memory, say): that is the machine's.
 //
 // A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, and
 // {"quarantined": reason} that this GPU is given up.
@@ -83,7 +85,8 @@ class Judge {
     std::vector<size_t> mutated;               // Inputs that the reference writes to.
     std::optional<std::set<int64_t>> changed;  // All values that its forward changes; found out on its first run.
     bool exact_fits = true;
-    int64_t input_seed = -1;  // Of the inputs below.
+    int64_t input_seed = -1;  // Of the inputs below,
+    std::string values;       // ... and what was made of them.
     std::vector<at::Tensor> inputs;
   };
   struct Task {
@@ -94,6 +97,7 @@ class Judge {
   };
   struct Oracle {
     std::vector<Expectation> outputs;
+    bool sound = true;  // The reference passes its own comparison.
     int64_t bytes = 0;
   };
 
@@ -106,21 +110,25 @@ class Judge {
   Json measure(const Json& question);
 
   ReferenceCase& reference(const Json& question);
-  void draw_inputs(ReferenceCase& at, int64_t seed);
+  void draw_inputs(ReferenceCase& at, int64_t seed, const std::string& values = "");
   void forget_inputs(ReferenceCase& at);
   void return_memory();
   std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
   const Oracle& oracle(const Json& question, ReferenceCase& at);
   void find_changes(ReferenceCase& at, int64_t seed);
-  Oracle make_oracle(ReferenceCase& at, int64_t seed);
+  Oracle make_oracle(ReferenceCase& at, int64_t seed, bool hold_against_itself);
   void make_room(const Json& question);  // Lets go of everything but the case at hand, here and in the replayer.
   void perturb(ReferenceCase& at, int64_t weight_seed);
+
+  // Why the reference cannot do an additional case; "" when it can.
+  std::string cannot_do(const Json& question);
 
   const Plan& candidate_plan(const Json& question) const;
   void give_candidate();
   void give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed);
   void give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at);
-  void give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed);  // To the candidate.
+  // To the candidate.
+  void give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed, const std::string& values = "");
   // `whole` false: the first difference will do.
   Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole = true);
   // What forward changed and should not have, "" = nothing; what is the candidate's own goes to state_.

@@ -14,6 +14,7 @@
 #include "verify/gpu/judge.h"
 #include "verify/gpu/task_lint.h"
 #include "verify/gpu/value_marks.h"
+#include "verify/gpu/values.h"
 
 namespace tritonrl {
 namespace {
@@ -82,16 +83,18 @@ Judge::ReferenceCase& Judge::reference(const Json& question) {
   return at;
 }
 
-void Judge::draw_inputs(ReferenceCase& at, int64_t seed) {
-  if (at.input_seed == seed) return;
+void Judge::draw_inputs(ReferenceCase& at, int64_t seed, const std::string& values) {
+  if (at.input_seed == seed && at.values == values) return;
   forget_inputs(at);
   seed_device(options_.device, static_cast<uint64_t>(seed));
   at.own->run_inputs();
   for (const PlanInput& input : at.plan->inputs) {
     at.inputs.push_back(input.value < 0 ? at::Tensor() : at.own->value(input.value));
+    if (!values.empty() && input.value >= 0) at.inputs.back() = transformed(values, at.inputs.back());
   }
   at.own->forget_inputs();
   at.input_seed = seed;
+  at.values = values;
 }
 
 void Judge::forget_inputs(ReferenceCase& at) {
@@ -150,11 +153,11 @@ void Judge::find_changes(ReferenceCase& at, int64_t seed) {
   at.own->forget_inputs();
   if (!at.mutated.empty()) {
     forget_inputs(at);
-    draw_inputs(at, seed);
+    draw_inputs(at, seed, at.values);
   }
 }
 
-Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed) {
+Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, bool hold_against_itself) {
   find_changes(at, seed);
   Oracle made;
   std::vector<at::Tensor> reference = run_reference(at, seed, false), truth;
@@ -178,6 +181,11 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed) {
     at::Tensor t = std::exchange(truth[i], at::Tensor());
     if (at::isFloatingType(reference[i].scalar_type())) t = t.to(at::kDouble);
     made.outputs.emplace_back(reference[i], t);
+    if (hold_against_itself) {
+      Judgement itself(made.outputs.back(), "output");
+      itself.add(0, reference[i].reshape({-1}));
+      made.sound = made.sound && itself.finish().outcome == Outcome::kPass;
+    }
     made.bytes += made.outputs.back().bytes();
     reference[i] = at::Tensor();
   }
@@ -203,14 +211,15 @@ void Judge::make_room(const Json& question) {
 
 const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   auto seed = question.at("input_seed").get<int64_t>();
+  std::string values = question.value("values", "");
   std::string key = cat(question.at("task").get<std::string>(), "|", at.plan->name, "|",
-                        question.at("weight_seed").get<int64_t>(), "|", seed);
+                        question.at("weight_seed").get<int64_t>(), "|", seed, "|", values);
   Oracle made;
   for (int attempt = 0;; ++attempt) {
     try {
       if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
-      draw_inputs(at, seed);
-      made = make_oracle(at, seed);
+      draw_inputs(at, seed, values);
+      made = make_oracle(at, seed, question.value("additional", false));
       break;
     } catch (const c10::OutOfMemoryError&) {
       if (attempt == 2) throw;
@@ -234,6 +243,25 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   oracle_order_.push_back(key);
   return_memory();
   return oracles_[key] = std::move(made);
+}
+
+std::string Judge::cannot_do(const Json& question) {
+  for (;;) {
+    std::string why;
+    try {
+      return oracle(question, reference(question)).sound ? "" : "the reference fails its own comparison";
+    } catch (const JudgeFault& fault) {
+      if (fault.gpu_is_gone) throw;
+      why = fault.message;
+    } catch (const ReplayFailure& failure) {
+      if (failure.context_lost) throw;
+      why = cat("the reference fails: ", failure.message);
+    } catch (const c10::OutOfMemoryError&) {
+      why = "the GPU's memory does not hold the reference";
+    }
+    if (!at_work_->had_candidates) return why;
+    replace_replayer();  // Whatever a candidate left there must not be the reason.
+  }
 }
 
 Json Judge::lint(const Json& question) {

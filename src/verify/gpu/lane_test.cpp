@@ -72,7 +72,7 @@ class LaneTest : public testing::Test {
     delete pool_;
   }
 
-  static StageEnd record(Json args, std::string* recording) {
+  static StageEnd record(Json args, Blob* out) {
     Job job{"record", std::move(args), ""};
     job.deadline_s = 30;
     JobAnswer answer = pool_->run(ZygoteKind::kRecord, std::move(job));
@@ -81,7 +81,7 @@ class LaneTest : public testing::Test {
     if (blob.value->failure) {
       return {outcome_from_string(blob.value->failure->kind).value(), blob.value->failure->message};
     }
-    *recording = std::string(blob.value->tensors());
+    *out = std::move(*blob.value);
     return {};
   }
 
@@ -98,6 +98,29 @@ class LaneTest : public testing::Test {
   static std::string verdict(const std::string& init, const std::string& forward) {
     StageEnd ended = verify(init, forward);
     return cat(to_string(ended.outcome), ": ", ended.message);
+  }
+
+  // The results of the task's additional cases.
+  static std::map<std::string, CaseResult> cases(const std::string& forward, const std::string& task_source = kTask) {
+    std::vector<CaseSpec> specs = {{"full", {}, false, 2}};
+    for (const char* values : kValueTransforms) {
+      specs.push_back({values, {}, false, 1, values, false, "full", true});
+    }
+    specs.push_back({"larger", {{"N", 450}}, false, 1, "", false, "", true});
+    specs.push_back({"precision", {}, false, 1, "", true, "", true});
+    specs.push_back({"nothing", {}, false, 1, "", false, "", true, "there is no such thing"});
+    Task task;
+    task.id = "t";
+    task.source = task_source;
+    tools_ = {lanes_, references_, &timing_};
+    GpuPath path(tools_, task, specs, 1234, Rng(5), Rng(6));
+    std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", forward);
+    StageEnd ended = path.record(code, record);
+    EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+    path.full_run(30, false);
+    std::map<std::string, CaseResult> out;
+    for (const CaseResult& result : path.results()) out[result.name] = result;
+    return out;
   }
 
   static ZygotePool* pool_;
@@ -201,6 +224,89 @@ TEST_F(LaneTest, ReplayerThatDisappearsIsNotTheCandidatesFault) {
   EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");
 }
 
+TEST_F(LaneTest, AdditionalCases) {
+  auto honest = cases(kSameForward);
+  EXPECT_EQ(honest.size(), 1 + kValueTransforms.size() + 3);
+  for (const auto& [name, result] : honest) {
+    if (name == "nothing") {
+      EXPECT_FALSE(result.outcome);
+      EXPECT_EQ(result.message, "there is no such thing");
+      continue;
+    }
+    ASSERT_TRUE(result.outcome) << name << " is skipped: " << result.message;
+    EXPECT_EQ(*result.outcome, Outcome::kPass) << name << ": " << result.message;
+    EXPECT_TRUE(result.worst && *result.worst <= 1) << name;
+  }
+  // Right where inputs are as get_inputs() draws them, and only there.
+  auto bounded = cases(replace_all(kSameForward, "self.linear(x)", "self.linear(x.clamp(-6, 6))"));
+  EXPECT_EQ(bounded["full"].outcome, Outcome::kPass);
+  EXPECT_EQ(bounded["uniform"].outcome, Outcome::kPass);
+  EXPECT_EQ(bounded["large"].outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(bounded["cancelling"].outcome, Outcome::kWrongOutput);
+  auto one_size = cases(replace_all(kSameForward, "self.linear(x)", "self.linear(x.view(64, 300))"));
+  EXPECT_EQ(one_size["larger"].outcome, Outcome::kRuntimeError) << one_size["larger"].message;
+  EXPECT_EQ(one_size["precision"].outcome, Outcome::kPass) << one_size["precision"].message;
+  auto one_dtype =
+      cases(replace_all(kSameForward, "'y': ", "'y': 1.0 * torch.ones_like(x[:, :1], dtype=torch.float32) * "));
+  EXPECT_EQ(one_dtype["precision"].outcome, Outcome::kWrongOutput) << one_dtype["precision"].message;
+  EXPECT_EQ(one_dtype["larger"].outcome, Outcome::kPass) << one_dtype["larger"].message;
+}
+
+TEST_F(LaneTest, CasesThatTheReferenceCannotDoAreSkipped) {
+  std::string task = replace_all(
+      kTask, "    def forward(self, x, scale):\n",
+      "    def forward(self, x, scale):\n        x = x.view(64, 300)\n        assert x.dtype == torch.float32\n");
+  auto results = cases(kSameForward, task);
+  EXPECT_FALSE(results["larger"].outcome);
+  EXPECT_FALSE(results["precision"].outcome);
+  EXPECT_NE(results["larger"].message, "");
+}
+
+// A replayer in Python that greets and then ends by a signal as soon as it is asked for anything.
+constexpr const char* kDyingReplayer = R"(import json, os, socket, struct
+os.close(2)  # Its judge may be gone before it.
+wire = socket.socket(fileno=3).makefile("rwb")
+while lengths := wire.read(12):
+    header, payload = struct.unpack("<IQ", lengths)
+    if json.loads(wire.read(header))["do"] != "hello":
+        os.kill(os.getpid(), %SIGNAL%)
+    answer = b'{"ok": true}'
+    wire.write(struct.pack("<IQ", len(answer), 0) + answer)
+    wire.flush()
+)";
+
+TEST_F(LaneTest, WhoIsToBlameForLostReplayers) {
+  Task task;
+  task.source = kTask;
+  auto reference = references_->ask(task, {{"full", {}, false, 1}}, 1234);
+  ASSERT_EQ(reference->failure, "");
+  auto program = std::filesystem::temp_directory_path() / cat("dying_replayer_", ::getpid());
+  for (int signal : {SIGKILL, SIGSEGV, SIGABRT}) {
+    write_file(program, cat("#!", TRITONRL_PYTHON, " -I\n", replace_all(kDyingReplayer, "%SIGNAL%", cat(signal))));
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    auto judge = Channel::start({cat(TRITONRL_BUILD_DIR, "/tritonrl_judge"), "cpu", program.string()});
+    auto ask = [&](const Json& question, const std::string& payload = "") {
+      ChannelMessage reply;
+      judge->send(question, payload);
+      EXPECT_EQ(judge->receive(&reply, 120), Channel::Answer::kCame);
+      return reply.header;
+    };
+    EXPECT_EQ(ask({{"do", "hello"}})["outcome"], "pass");
+    EXPECT_EQ(ask({{"do", "task"}, {"key", reference->key}}, *reference->file.bytes)["outcome"], "pass");
+    EXPECT_EQ(ask({{"do", "candidate"}}, *reference->file.bytes)["outcome"], "pass");
+    Json answer = ask({{"do", "run"},
+                       {"task", reference->key},
+                       {"case", "full"},
+                       {"weight_seed", 1234},
+                       {"input_seed", 5},
+                       {"poison", 6},
+                       {"deadline_s", 60}});
+    EXPECT_EQ(answer["outcome"], signal == SIGKILL ? "harness_fault" : "runtime_error") << answer;
+    EXPECT_EQ(answer.value("lost", false), signal == SIGKILL) << answer;
+  }
+  std::filesystem::remove(program);
+}
+
 TEST(Judge, GivesUpAGpuOnWhichNoReplayerComesUp) {
   auto judge = Channel::start({cat(TRITONRL_BUILD_DIR, "/tritonrl_judge"), "cpu", "/bin/false"});
   judge->send({{"do", "hello"}});
@@ -213,11 +319,15 @@ TEST(Judge, GivesUpAGpuOnWhichNoReplayerComesUp) {
 TEST_F(LaneTest, DeadJudgeIsReplaced) {
   {
     GpuLease lease = lanes_->acquire();
-    GpuAnswer answer = lease.run({"no such task", "full", 1, 2, 0, true, 5});
+    GpuRun run;
+    run.task = "no such task";
+    run.name = "full";
+    run.deadline_s = 5;
+    GpuAnswer answer = lease.run(run);
     EXPECT_EQ(answer.outcome, Outcome::kHarnessFault);
     EXPECT_FALSE(answer.lost);
     lease.kill_judge();
-    answer = lease.run({"no such task", "full", 1, 2, 0, true, 5});
+    answer = lease.run(run);
     EXPECT_TRUE(answer.lost);
   }
   EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");

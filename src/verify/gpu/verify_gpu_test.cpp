@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using Arg = PlanArg;
 
-TensorView view(const at::Tensor& tensor) {
+BlobView view(const at::Tensor& tensor) {
   return {from_torch(tensor.scalar_type()), tensor.sizes().vec(),
           std::string_view(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes())};
 }

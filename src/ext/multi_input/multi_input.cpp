@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ext/multi_input/multi_input.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/shape_variants.h"
+
+namespace tritonrl::multi_input {
+namespace {
+
+constexpr const char* kOriginal = "original";
+
+Sizes larger_sizes(const Task& task) {
+  if (!task.larger.empty()) return task.larger;
+  auto proposals = larger_proposals(size_constants(task.source));
+  return proposals.empty() ? Sizes() : proposals.front();
+}
+
+CaseSpec additional(const std::string& name, const Task& task) {
+  CaseSpec spec;
+  spec.name = name;
+  spec.additional = true;
+  if (name == "larger") {
+    spec.constants = larger_sizes(task);
+    if (spec.constants.empty()) spec.not_possible = "the task names no sizes";
+  } else if (name == "precision") {
+    spec.other_precision = true;
+  } else {
+    spec.plan = "full";
+    if (name != "reseeded") spec.values = name;
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::vector<std::string> known_cases() {
+  std::vector<std::string> names = {kOriginal, "doubled", "reseeded", "larger", "precision"};
+  for (const char* transform : kValueTransforms) {
+    if (std::find(names.begin(), names.end(), transform) == names.end()) names.emplace_back(transform);
+  }
+  return names;
+}
+
+MultiInput::MultiInput(const std::vector<std::string>& list, int64_t count, int64_t seeds)
+    : list_(list), seeds_(seeds) {
+  auto known = known_cases();
+  if (list_.empty() || list_[0] != kOriginal) {
+    throw usage_error("the cases do not begin with original", "cases.list", "the others only add to it");
+  }
+  for (const std::string& name : list_) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw usage_error(cat("case '", name, "' is not known"), "cases.list", cat("known: ", join(known, ", ")));
+    }
+  }
+  if (std::set<std::string>(list_.begin(), list_.end()).size() < list_.size()) {
+    throw usage_error("a case is named twice", "cases.list");
+  }
+  if (count < 0 || count > static_cast<int64_t>(list_.size())) {
+    throw usage_error(cat("there are ", list_.size(), " cases, not ", count), "cases.count",
+                      "0 takes all of cases.list");
+  }
+  if (count > 0) list_.resize(static_cast<size_t>(count));
+}
+
+std::vector<CaseSpec> MultiInput::cases(const Task& task) const {
+  std::vector<CaseSpec> out = OriginalCases(seeds_).cases(task);
+  for (const std::string& name : list_) {
+    if (name != kOriginal) out.push_back(additional(name, task));
+  }
+  return out;
+}
+
+}  // namespace tritonrl::multi_input

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ext/multi_input/multi_input.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "verify/fake_jobs.h"
+#include "verify/verifier.h"
+
+namespace tritonrl::multi_input {
+namespace {
+
+using testing::ElementsAre;
+
+const std::vector<std::string> kFive = {"original", "doubled", "reseeded", "larger", "precision"};
+
+Task task(const std::string& constants = "N = 1024\nbatch_size = 16\n") {
+  Task out;
+  out.id = "t";
+  out.source = constants + "class Model: pass\n";
+  return out;
+}
+
+std::vector<std::string> names(const std::vector<CaseSpec>& cases) {
+  std::vector<std::string> out;
+  for (const CaseSpec& spec : cases) out.push_back(spec.name);
+  return out;
+}
+
+const CaseSpec& find(const std::vector<CaseSpec>& cases, const std::string& name) {
+  for (const CaseSpec& spec : cases) {
+    if (spec.name == name) return spec;
+  }
+  throw std::out_of_range(name);
+}
+
+TEST(MultiInput, TheFiveCases) {
+  Task one = task();
+  one.tiny = {{"N", 4}};
+  auto cases = MultiInput(kFive, 0, 2).cases(one);
+  EXPECT_THAT(names(cases), ElementsAre("full", "tiny", "doubled", "reseeded", "larger", "precision"));
+  const CaseSpec &full = cases[0], &doubled = cases[2], &reseeded = cases[3], &larger = cases[4], &precision = cases[5];
+  EXPECT_EQ(full.input_seeds, 2);
+  EXPECT_FALSE(full.additional);
+  EXPECT_FALSE(cases[1].additional);
+  EXPECT_EQ(doubled.values, "doubled");
+  EXPECT_EQ(doubled.recorded_as(), "full");
+  EXPECT_EQ(reseeded.values, "");
+  EXPECT_EQ(reseeded.recorded_as(), "full");
+  EXPECT_EQ(larger.recorded_as(), "larger");
+  EXPECT_EQ(larger.constants, (std::map<std::string, int64_t>{{"N", 1536}, {"batch_size", 24}}));
+  EXPECT_TRUE(precision.other_precision);
+  EXPECT_EQ(precision.recorded_as(), "precision");
+  EXPECT_TRUE(precision.constants.empty());
+  for (size_t i = 2; i < cases.size(); ++i) {
+    EXPECT_TRUE(cases[i].additional) << cases[i].name;
+    EXPECT_FALSE(cases[i].tiny) << cases[i].name;
+    EXPECT_EQ(cases[i].input_seeds, 1) << cases[i].name;
+    EXPECT_EQ(cases[i].not_possible, "") << cases[i].name;
+  }
+}
+
+TEST(MultiInput, ThePackagedSizesGoBeforeDerivedOnes) {
+  Task one = task();
+  one.larger = {{"N", 1000}};
+  EXPECT_EQ(find(MultiInput(kFive, 0, 2).cases(one), "larger").constants, one.larger);
+}
+
+TEST(MultiInput, ATaskWithoutSizesHasNoLargerCaseAndSaysSo) {
+  auto cases = MultiInput(kFive, 0, 2).cases(task(""));
+  EXPECT_NE(find(cases, "larger").not_possible, "");
+  EXPECT_EQ(find(cases, "precision").not_possible, "");
+}
+
+TEST(MultiInput, CountTakesTheFirstOnes) {
+  EXPECT_THAT(names(MultiInput(kFive, 1, 2).cases(task())), ElementsAre("full"));
+  EXPECT_THAT(names(MultiInput(kFive, 3, 2).cases(task())), ElementsAre("full", "doubled", "reseeded"));
+}
+
+// Every list that may be configured keeps what the verifier requires of a source.
+TEST(MultiInput, AnySelectionKeepsTheContract) {
+  auto known = known_cases();
+  EXPECT_EQ(known.size(), 5 + kValueTransforms.size() - 1);
+  for (unsigned mask = 0; mask < 1u << (known.size() - 1); mask += 37) {
+    std::vector<std::string> list = {"original"};
+    for (size_t i = 1; i < known.size(); ++i) {
+      if (mask >> (i - 1) & 1) list.push_back(known[i]);
+    }
+    auto cases = MultiInput(list, 0, 3).cases(task());
+    ASSERT_EQ(cases.size(), list.size());
+    EXPECT_FALSE(cases[0].additional || cases[0].tiny);
+    for (const CaseSpec& spec : cases) EXPECT_FALSE(find(cases, spec.recorded_as()).additional && !spec.plan.empty());
+  }
+}
+
+TEST(MultiInput, ListsThatMakeNoSenseAreRefused) {
+  EXPECT_THROW(MultiInput({}, 0, 2), Error);
+  EXPECT_THROW(MultiInput({"doubled"}, 0, 2), Error);
+  EXPECT_THROW(MultiInput({"original", "tripled"}, 0, 2), Error);
+  EXPECT_THROW(MultiInput({"original", "larger", "larger"}, 0, 2), Error);
+  EXPECT_THROW(MultiInput(kFive, 6, 2), Error);
+  EXPECT_THROW(MultiInput(kFive, -1, 2), Error);
+}
+
+// --- Through the funnel, over scripted workers.
+
+Verdict verify(const FakePool::Answer& answer, const std::vector<std::string>& list = kFive, VerifyConfig config = {}) {
+  VerifySeams seams;
+  seams.cases = std::make_shared<MultiInput>(list, 0, 2);
+  auto verifier = Verifier::over(std::make_unique<FakePool>(answer), config, seams);
+  Candidate one;
+  one.id = "c";
+  one.task = task();
+  one.text = "x = 1\n";
+  one.is_code = true;
+  return verifier->verify({&one, 1})[0];
+}
+
+std::map<std::string, std::string> outcomes(const Verdict& verdict) {
+  std::map<std::string, std::string> out;
+  for (const CaseResult& result : verdict.cases) out[result.name] = result.outcome ? to_string(*result.outcome) : "-";
+  return out;
+}
+
+using Outcomes = std::map<std::string, std::string>;
+
+bool is_precision(const Job& job) { return job.args.contains("dtype"); }
+
+TEST(MultiInputVerdict, AnHonestCandidatePassesAllFive) {
+  std::map<std::string, int> oracles;  // By values, sizes and dtype.
+  std::set<std::string> recorded;
+  std::mutex mutex;
+  Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
+    std::lock_guard lock(mutex);
+    if (job.kind == "oracle") {
+      ++oracles[cat(job.args.value("values", ""), "|", job.args["constants"].dump(), "|", job.args.value("dtype", ""))];
+    }
+    if (job.kind == "record") {
+      for (const Json& spec : job.args["cases"]) {
+        recorded.insert(spec["name"].get<std::string>());
+        if (spec["name"] == "precision")
+          EXPECT_EQ(spec["dtype"], "float32") << "the dtype that the oracle's inputs have";
+      }
+    }
+    return honest_answer(job, nonce);
+  });
+  EXPECT_TRUE(verdict.correct()) << verdict.reason();
+  EXPECT_EQ(
+      outcomes(verdict),
+      (Outcomes{
+          {"full", "pass"}, {"doubled", "pass"}, {"reseeded", "pass"}, {"larger", "pass"}, {"precision", "pass"}}));
+  for (const CaseResult& result : verdict.cases) EXPECT_TRUE(result.worst && *result.worst <= 1) << result.name;
+  EXPECT_EQ(recorded, (std::set<std::string>{"full", "larger", "precision"}));
+  EXPECT_EQ(oracles, (std::map<std::string, int>{{"|{}|", 3},  // Two seeds, and one more.
+                                                 {"doubled|{}|", 1},
+                                                 {"|{\"N\":1536,\"batch_size\":24}|", 1},
+                                                 {"|{}|other", 1}}));
+  Verdict again = verdict_from_json(Json::parse(to_json(verdict).dump()), "here");
+  EXPECT_EQ(to_json(again), to_json(verdict));
+}
+
+TEST(MultiInputVerdict, WhatTheReferenceCannotDoIsSkippedAndFailsNobody) {
+  Verdict verdict = verify([](const Job& job, const std::string& nonce) {
+    bool larger = job.kind == "oracle" && !job.args["constants"].empty();
+    if (larger) return failure(nonce, "runtime_error");
+    if (job.kind == "oracle" && is_precision(job)) return failure(nonce, "unsupported");
+    if (job.kind == "record") {
+      EXPECT_EQ(job.args["cases"].size(), 1u);
+    }
+    return honest_answer(job, nonce);
+  });
+  EXPECT_TRUE(verdict.correct()) << verdict.reason();
+  EXPECT_EQ(outcomes(verdict)["larger"], "-");
+  EXPECT_EQ(outcomes(verdict)["precision"], "-");
+  EXPECT_EQ(outcomes(verdict)["doubled"], "pass");
+  Json json = to_json(verdict);
+  EXPECT_EQ(json["cases"][3]["outcome"], "skipped");
+  EXPECT_NE(json["cases"][3]["message"], "");
+  EXPECT_EQ(to_json(verdict_from_json(json, "here")), json);
+}
+
+TEST(MultiInputVerdict, WrongOnlyAtOtherSizesIsWrong) {
+  const float wrong[4] = {2, -4, 6, 7};
+  Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
+    bool bad = job.kind == "interpret" && job.args["case"] == "larger" && job.args["launches"];
+    return bad ? interpret_answer(nonce, wrong) : honest_answer(job, nonce);
+  });
+  EXPECT_EQ(verdict.outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(verdict.stopped_at, Stage::kFullRun);
+  EXPECT_NE(verdict.reason().find("case larger"), std::string::npos) << verdict.reason();
+  EXPECT_EQ(outcomes(verdict)["larger"], "wrong_output");
+  EXPECT_EQ(outcomes(verdict)["precision"], "pass") << "the rest is told as well";
+}
+
+TEST(MultiInputVerdict, CasesThatCannotBeRecordedOrCompiledFailInFullRun) {
+  Verdict verdict = verify([](const Job& job, const std::string& nonce) {
+    return job.kind == "record" ? record_answer(nonce, job, "precision") : honest_answer(job, nonce);
+  });
+  EXPECT_EQ(verdict.outcome, Outcome::kRuntimeError);
+  EXPECT_EQ(verdict.stopped_at, Stage::kFullRun);
+  EXPECT_TRUE(verdict.compiled());
+  EXPECT_EQ(outcomes(verdict)["precision"], "runtime_error");
+  EXPECT_EQ(outcomes(verdict)["larger"], "pass");
+}
+
+TEST(MultiInputVerdict, AFailureThatNobodyAllowedIsTampering) {
+  Verdict verdict = verify([](const Job& job, const std::string& nonce) {
+    return job.kind == "record" ? record_answer(nonce, job, "full") : honest_answer(job, nonce);
+  });
+  EXPECT_EQ(verdict.outcome, Outcome::kTampered);
+}
+
+TEST(MultiInputVerdict, TheOriginalDecidesFirst) {
+  const float wrong[4] = {2, -4, 6, 7};
+  VerifyConfig config;
+  config.skip_stages = {"tiny_run"};
+  Verdict verdict = verify(
+      [&](const Job& job, const std::string& nonce) {
+        return job.kind == "interpret" ? interpret_answer(nonce, wrong) : honest_answer(job, nonce);
+      },
+      kFive, config);
+  EXPECT_EQ(verdict.outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(outcomes(verdict), (Outcomes{{"full", "wrong_output"}}));
+}
+
+// The oracle's answer for n numbers: y = 2 x, all zero.
+JobAnswer zeros(const std::string& nonce, int64_t n) {
+  auto ref = [&](const char* dtype, int64_t offset, int64_t size) {
+    return Json{{"shape", {n}}, {"dtype", dtype}, {"offset", offset}, {"nbytes", n * size}};
+  };
+  return exited({{"nonce", nonce},
+                 {"ok", true},
+                 {"parameters", Json::array()},
+                 {"inputs", Json::array({{{"kind", "tensor"}, {"tensor", ref("float32", 0, 4)}}})},
+                 {"outputs", ref("float32", 4 * n, 4)},
+                 {"outputs64", ref("float64", 8 * n, 8)},
+                 {"init_inputs", Json::array()},
+                 {"constants", Json::object()},
+                 {"inputs_mutated", Json::array()}},
+                std::string(static_cast<size_t>(n) * 16, '\0'));
+}
+
+TEST(MultiInputVerdict, OnlyTheTasksOwnSizesAreTooLargeForTheInterpreter) {
+  for (int64_t n : {32, 33}) {  // Eight times the original's four numbers, and more.
+    Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
+      bool larger = job.kind == "oracle" && !job.args["constants"].empty();
+      if (larger) return zeros(nonce, n);
+      bool fails = job.kind == "record" && n == 32;  // Skipped cases are not recorded.
+      return fails ? record_answer(nonce, job, "larger") : honest_answer(job, nonce);
+    });
+    SCOPED_TRACE(verdict.reason());
+    EXPECT_EQ(outcomes(verdict)["larger"], n == 32 ? "runtime_error" : "-");
+    EXPECT_EQ(verdict.correct(), n == 33);
+  }
+}
+
+// --- With the real workers, without a GPU.
+
+constexpr const char* kScaleTask = R"(import torch
+import torch.nn as nn
+
+SIZE = 1024
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * 3.0
+
+def get_inputs():
+    return [torch.randn(SIZE)]
+
+def get_init_inputs():
+    return []
+)";
+
+constexpr const char* kScaleCandidate = R"(import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 3.0, mask=at < n)
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.numel()
+        scale[(%GRID%,)](x, y, n, BLOCK=64)
+        return y
+)";
+
+TEST(MultiInputLive, NoGridOfTheCandidatesOwnChoosingSavesItFromACase) {
+  VerifyConfig config;
+  config.gpus = 0;
+  config.max_programs = 16;  // What the honest one launches in the original; it launches 24 in the larger case.
+  VerifySeams seams;
+  seams.cases = std::make_shared<MultiInput>(std::vector<std::string>{"original", "larger"}, 0, 2);
+  auto verifier = Verifier::open(config, seams);
+  std::vector<Candidate> candidates(2);
+  const char* grids[] = {"triton.cdiv(n, 64)", "16 if n == 1024 else 100000"};
+  for (size_t i = 0; i < 2; ++i) {
+    candidates[i].id = grids[i];
+    candidates[i].task.id = "scale";
+    candidates[i].task.source = kScaleTask;
+    candidates[i].text = replace_all(kScaleCandidate, "%GRID%", grids[i]);
+    candidates[i].is_code = true;
+  }
+  auto verdicts = verifier->verify(candidates);
+  EXPECT_TRUE(verdicts[0].correct()) << verdicts[0].reason();
+  EXPECT_EQ(outcomes(verdicts[0]), (Outcomes{{"full", "pass"}, {"larger", "pass"}}));
+  EXPECT_EQ(verdicts[1].outcome, Outcome::kUnsupported) << verdicts[1].reason();
+  EXPECT_EQ(outcomes(verdicts[1]), (Outcomes{{"full", "pass"}, {"larger", "unsupported"}}));
+}
+
+TEST(MultiInputVerdict, ALostWorkerInAnyCaseIsAHarnessFault) {
+  for (const char* name : {"full", "larger", "precision"}) {
+    Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
+      bool lost = job.kind == "interpret" && job.args["case"] == name;
+      return lost ? JobAnswer() : honest_answer(job, nonce);
+    });
+    EXPECT_EQ(verdict.outcome, Outcome::kHarnessFault) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tritonrl::multi_input

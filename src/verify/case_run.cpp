@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/case_run.h"
+
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+StageEnd end_of(const CaseResult& result, const CaseSpec& spec) {
+  if (!result.outcome || *result.outcome == Outcome::kPass) return {};
+  return {*result.outcome, spec.additional ? cat("case ", spec.name, ": ", result.message) : result.message};
+}
+
+}  // namespace
+
+std::string with_sizes(const CaseSpec& spec) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : spec.constants) parts.push_back(cat(name, " = ", value));
+  return parts.empty() ? "" : cat(" (with ", join(parts, ", "), ")");
+}
+
+StageEnd run_cases(const std::vector<CaseSpec>& cases, const SettledCases& settled, std::vector<CaseResult>* results,
+                   const std::function<void(const CaseSpec& spec, bool first)>& run) {
+  StageEnd first_failure;
+  bool first = true;
+  for (const CaseSpec& spec : cases) {
+    if (spec.tiny) continue;
+    if (auto known = settled.find(spec.name); known != settled.end()) {
+      results->push_back(known->second);
+    } else {
+      results->push_back({spec.name, Outcome::kPass, "", std::nullopt});
+      run(spec, first);
+      first = false;
+    }
+    StageEnd ended = end_of(results->back(), spec);
+    if (first_failure.outcome == Outcome::kPass) first_failure = ended;
+    bool ours = ended.outcome == Outcome::kHarnessFault;
+    if (ours || (ended.outcome != Outcome::kPass && !spec.additional)) return ended;
+  }
+  return first_failure;
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cases of full_run, one after the other: the same with a GPU and without.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "verify/case_source.h"
+#include "verify/stage_end.h"
+
+namespace tritonrl {
+
+// By case: results that are known before it would be run. Skipped ones have no outcome.
+using SettledCases = std::map<std::string, CaseResult>;
+
+// " (with N = 4)" for a case with sizes of its own, else "".
+std::string with_sizes(const CaseSpec& spec);
+
+// Appends a result for every case that is not tiny: the settled one, or a pass that `run` changes as it finds out (in
+// results->back()). The stage ends as the first case that did not pass. After a failure in an ordinary case, or of
+// ours, nothing else is looked at; after one in an additional case the rest is. `run` is told whether this is the first
+// case that is run.
+StageEnd run_cases(const std::vector<CaseSpec>& cases, const SettledCases& settled, std::vector<CaseResult>* results,
+                   const std::function<void(const CaseSpec& spec, bool first)>& run);
+
+}  // namespace tritonrl

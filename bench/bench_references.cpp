@@ -35,17 +35,17 @@ std::unique_ptr<ZygotePool> open_pool() {
   });
 }
 
-StageEnd record(ZygotePool& pool, Json args, std::string* recording) {
+StageEnd record(ZygotePool& pool, Json args, Blob* blob) {
   Job job{"record", std::move(args), ""};
   job.deadline_s = 120;
   job.memory_bytes = int64_t{4} << 30;
   JobAnswer answer = pool.run(ZygoteKind::kRecord, std::move(job));
-  auto blob = parse_blob(std::move(answer.result), answer.nonce);
-  if (!blob) return {Outcome::kHarnessFault, cat(blob.why, " ", answer.stderr_tail)};
-  if (blob.value->failure) {
-    return {outcome_from_string(blob.value->failure->kind).value_or(Outcome::kTampered), blob.value->failure->message};
+  auto parsed = parse_blob(std::move(answer.result), answer.nonce);
+  if (!parsed) return {Outcome::kHarnessFault, cat(parsed.why, " ", answer.stderr_tail)};
+  if (const auto& failure = parsed.value->failure) {
+    return {outcome_from_string(failure->kind).value_or(Outcome::kTampered), failure->message};
   }
-  *recording = std::string(blob.value->tensors());
+  *blob = std::move(*parsed.value);
   return {};
 }
 
@@ -97,7 +97,7 @@ int run(int argc, char** argv) {
         GpuPath path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
         began = now_s();
         ended = path.record(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
-                            [&](Json args, std::string* bytes) { return record(*pool, std::move(args), bytes); });
+                            [&](Json args, Blob* blob) { return record(*pool, std::move(args), blob); });
         row.out["record_candidate_s"] = now_s() - began;
         if (ended.outcome == Outcome::kPass) {
           ended = path.lease();

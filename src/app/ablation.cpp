@@ -156,11 +156,7 @@ Ablation load_ablation(const fs::path& file, const std::vector<std::string>& set
   auto load = [&](const AblationCell& cell) {
     try {
       auto config = load_config<Config>(cell.files, cell.sets);
-      make_verify_seams(config);  // Refuses extensions that are not known.
-      make_credit(config.rl);
-      std::vector<Task> tasks(2);
-      tasks[1].level = 2;
-      make_task_sampler(config.data.sampler, tasks);
+      check_choices(config);
       return config;
     } catch (const Error& error) {
       throw usage_error(cat("cell ", cell.name, ": ", error.message()), error.where(), error.hint());

@@ -49,6 +49,9 @@ VerifySeams make_verify_seams(const Config& config) {
 }
 
 Config with_every_extension(Config config) {
+  config.cases = CasesConfig();
+  config.cases.type = "multi_input";
+  config.stages.type = "staged";
   config.timing.type = "calibrated";
   return config;
 }

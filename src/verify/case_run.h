@@ -18,6 +18,11 @@ using SettledCases = std::map<std::string, CaseResult>;
 // " (with N = 4)" for a case with sizes of its own, else "".
 std::string with_sizes(const CaseSpec& spec);
 
+// What a candidate that failed in a case before it was run is told: its failure, or, in another precision than the one
+// it was written for, that the case is skipped. Triton's own functions refuse half precision, and a right answer under
+// the task's contract need not be one beyond it; what does compile there has to be right.
+CaseResult failed_before_it_ran(const CaseSpec& spec, const StageEnd& failed);
+
 // Appends a result for every case that is not tiny: the settled one, or a pass that `run` changes as it finds out (in
 // results->back()). The stage ends as the first case that did not pass. After a failure in an ordinary case, or of
 // ours, nothing else is looked at; after one in an additional case the rest is. `run` is told whether this is the first

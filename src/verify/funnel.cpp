@@ -16,11 +16,28 @@
 #include "verify/case_run.h"
 #include "verify/compare.h"
 #include "verify/extract.h"
+#include "verify/plan_graph.h"
 #include "verify/recording.h"
 #include "verify/syntax.h"
 
 namespace tritonrl {
 namespace {
+
+bool same_dtypes(const Plan& plan, const Nest<BlobView>& outputs) {
+  std::vector<Dtype> expected;
+  visit_leaves(outputs, [&](const BlobView& view) { expected.push_back(view.dtype); });
+  return output_dtypes(plan) == expected;
+}
+
+// Then no comparison relative to the answer's size says anything.
+bool answers_zero(const OracleAnswer& oracle) {
+  bool zero = true;
+  visit_leaves(oracle.truth, [&](const BlobView& view) {
+    zero = zero && view.dtype == Dtype::kFloat64 &&
+           std::all_of(view.bytes.begin(), view.bytes.end(), [](char byte) { return byte == 0; });
+  });
+  return zero;
+}
 
 constexpr size_t kMaxJobHeader = (1 << 20) - 4096;  // A frame's limits, less what the funnel adds.
 constexpr size_t kMaxJobPayload = 1 << 30;
@@ -336,7 +353,7 @@ class CandidateRun {
   // An additional case in which the candidate failed before it was run.
   void settle(const CaseSpec& spec, const Ending& failed) {
     if (gpu_) return gpu_->settle(spec, failed);
-    settled_[spec.name] = {spec.name, failed.outcome, failed.message, std::nullopt};
+    settled_[spec.name] = failed_before_it_ran(spec, failed);
   }
   void skip(const CaseSpec& spec, const std::string& why) {
     settled_[spec.name] = {spec.name, std::nullopt, why, std::nullopt};
@@ -367,6 +384,10 @@ class CandidateRun {
         continue;
       }
       if (!spec.plan.empty()) continue;
+      if (!spec.instead_of.empty() && !settled_.count(spec.instead_of)) {
+        skip(spec, cat("case ", spec.instead_of, " is there"));
+        continue;
+      }
       auto oracle = ask(spec, 0);
       if (std::string why = cannot_do(spec, *oracle); !why.empty()) {
         skip(spec, why);
@@ -390,8 +411,13 @@ class CandidateRun {
     auto recording = parse_recording(blob, requests_);
     if (!recording) return {Outcome::kTampered, recording.why};
     recording_ = std::move(*recording.value);
-    for (const auto& [name, failure] : recording_.failed) {
-      settled_[name] = {name, outcome_of(failure), failure.message, std::nullopt};
+    for (const CaseRequest& request : requests_) {
+      const CaseSpec& spec = request.spec;
+      if (auto it = recording_.failed.find(spec.name); it != recording_.failed.end()) {
+        settle(spec, {outcome_of(it->second), it->second.message});
+      } else if (spec.other_precision && !same_dtypes(*recording_.file.find(spec.name), request.oracle->outputs)) {
+        settle(spec, {Outcome::kWrongOutput, "its outputs have another dtype"});
+      }
     }
     return {};
   }
@@ -400,6 +426,7 @@ class CandidateRun {
   static std::string cannot_do(const CaseSpec& spec, const OracleAnswer& oracle) {
     if (!spec.additional || oracle.lost) return "";
     if (!oracle.failure.empty()) return cat("the reference fails: ", oracle.failure);
+    if (answers_zero(oracle)) return "the answer is zero there";
     Comparison itself = compare_outputs(oracle.outputs, oracle.outputs, oracle.truth);
     return itself.outcome == Outcome::kPass ? "" : "the reference fails its own comparison";
   }

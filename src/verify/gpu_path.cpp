@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "verify/plan_graph.h"
 #include "verify/timing_json.h"
 
 namespace tritonrl {
@@ -66,6 +67,8 @@ StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
       std::string why =
           said == reference_->not_possible.end() ? spec.not_possible : cat("the reference fails: ", said->second);
       settled_[spec.name] = {spec.name, std::nullopt, why, std::nullopt};
+    } else if (!spec.instead_of.empty() && !settled_.count(spec.instead_of)) {
+      settled_[spec.name] = {spec.name, std::nullopt, cat("case ", spec.instead_of, " is there"), std::nullopt};
     } else if (spec.plan.empty()) {
       list.push_back(record_case(*plan, spec));
     }
@@ -99,12 +102,15 @@ StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
     const Plan* plan = recording_.find(spec.recorded_as());
     if (!plan) return {Outcome::kTampered, "the recording lacks a case"};
     if (plan->input_steps > 0) return {Outcome::kTampered, "the recording makes its own inputs"};
+    if (spec.other_precision && output_dtypes(*plan) != output_dtypes(*reference_->file.find(spec.recorded_as()))) {
+      settle(spec, {Outcome::kWrongOutput, "its outputs have another dtype"});
+    }
   }
   return {};
 }
 
 void GpuPath::settle(const CaseSpec& spec, const StageEnd& failed) {
-  settled_[spec.name] = {spec.name, failed.outcome, failed.message, std::nullopt};
+  settled_[spec.name] = failed_before_it_ran(spec, failed);
 }
 
 StageEnd GpuPath::lease() {

@@ -150,4 +150,10 @@ Recorded describe(const Plan& plan) {
   return out;
 }
 
+std::vector<Dtype> output_dtypes(const Plan& plan) {
+  std::vector<Dtype> dtypes;
+  visit_leaves(plan.outputs, [&](int64_t id) { dtypes.push_back(plan.values[static_cast<size_t>(id)].dtype); });
+  return dtypes;
+}
+
 }  // namespace tritonrl

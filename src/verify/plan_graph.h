@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "data/task.h"
 #include "verify/plan.h"
@@ -30,5 +31,8 @@ constexpr int64_t kMaxFusion = 10;
 int level_of(int64_t compute_ops);
 
 Recorded describe(const Plan& plan);
+
+// Of the outputs, leaf by leaf.
+std::vector<Dtype> output_dtypes(const Plan& plan);
 
 }  // namespace tritonrl

@@ -11,7 +11,7 @@
 namespace tritonrl::multi_input {
 namespace {
 
-constexpr const char* kOriginal = "original";
+constexpr const char *kOriginal = "original", *kLarger = "larger";
 
 Sizes larger_sizes(const Task& task) {
   if (!task.larger.empty()) return task.larger;
@@ -19,12 +19,21 @@ Sizes larger_sizes(const Task& task) {
   return proposals.empty() ? Sizes() : proposals.front();
 }
 
+// Half as large again, and no two alike: odd, so that no block size divides them, and equal sizes under different names
+// part, so that one cannot stand for the other.
+Sizes uneven_sizes(const Task& task) {
+  Sizes sizes = size_constants(task.source);
+  int64_t place = 0;
+  for (auto& [name, value] : sizes) value = ((value + std::max<int64_t>(1, value / 2)) | 1) + 2 * place++;
+  return sizes;
+}
+
 CaseSpec additional(const std::string& name, const Task& task) {
   CaseSpec spec;
   spec.name = name;
   spec.additional = true;
-  if (name == "larger") {
-    spec.constants = larger_sizes(task);
+  if (name == kLarger) {
+    spec.constants = uneven_sizes(task);
     if (spec.constants.empty()) spec.not_possible = "the task names no sizes";
   } else if (name == "precision") {
     spec.other_precision = true;
@@ -70,6 +79,12 @@ std::vector<CaseSpec> MultiInput::cases(const Task& task) const {
   std::vector<CaseSpec> out = OriginalCases(seeds_).cases(task);
   for (const std::string& name : list_) {
     if (name != kOriginal) out.push_back(additional(name, task));
+    if (name != kLarger || out.back().constants.empty()) continue;
+    CaseSpec even = out.back();  // Where sizes have to keep a ratio.
+    even.name = cat(kLarger, "_in_ratio");
+    even.constants = larger_sizes(task);
+    even.instead_of = kLarger;
+    if (!even.constants.empty()) out.push_back(std::move(even));
   }
   return out;
 }

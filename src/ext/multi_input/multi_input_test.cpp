@@ -44,8 +44,10 @@ TEST(MultiInput, TheFiveCases) {
   Task one = task();
   one.tiny = {{"N", 4}};
   auto cases = MultiInput(kFive, 0, 2).cases(one);
-  EXPECT_THAT(names(cases), ElementsAre("full", "tiny", "doubled", "reseeded", "larger", "precision"));
-  const CaseSpec &full = cases[0], &doubled = cases[2], &reseeded = cases[3], &larger = cases[4], &precision = cases[5];
+  EXPECT_THAT(names(cases),
+              ElementsAre("full", "tiny", "doubled", "reseeded", "larger", "larger_in_ratio", "precision"));
+  const CaseSpec &full = cases[0], &doubled = cases[2], &reseeded = cases[3], &larger = cases[4], &even = cases[5],
+                 &precision = cases[6];
   EXPECT_EQ(full.input_seeds, 2);
   EXPECT_FALSE(full.additional);
   EXPECT_FALSE(cases[1].additional);
@@ -54,7 +56,9 @@ TEST(MultiInput, TheFiveCases) {
   EXPECT_EQ(reseeded.values, "");
   EXPECT_EQ(reseeded.recorded_as(), "full");
   EXPECT_EQ(larger.recorded_as(), "larger");
-  EXPECT_EQ(larger.constants, (std::map<std::string, int64_t>{{"N", 1536}, {"batch_size", 24}}));
+  EXPECT_EQ(larger.constants, (std::map<std::string, int64_t>{{"N", 1537}, {"batch_size", 27}}));
+  EXPECT_EQ(even.constants, (std::map<std::string, int64_t>{{"N", 1536}, {"batch_size", 24}}));
+  EXPECT_EQ(even.instead_of, "larger");
   EXPECT_TRUE(precision.other_precision);
   EXPECT_EQ(precision.recorded_as(), "precision");
   EXPECT_TRUE(precision.constants.empty());
@@ -69,7 +73,7 @@ TEST(MultiInput, TheFiveCases) {
 TEST(MultiInput, ThePackagedSizesGoBeforeDerivedOnes) {
   Task one = task();
   one.larger = {{"N", 1000}};
-  EXPECT_EQ(find(MultiInput(kFive, 0, 2).cases(one), "larger").constants, one.larger);
+  EXPECT_EQ(find(MultiInput(kFive, 0, 2).cases(one), "larger_in_ratio").constants, one.larger);
 }
 
 TEST(MultiInput, ATaskWithoutSizesHasNoLargerCaseAndSaysSo) {
@@ -93,7 +97,8 @@ TEST(MultiInput, AnySelectionKeepsTheContract) {
       if (mask >> (i - 1) & 1) list.push_back(known[i]);
     }
     auto cases = MultiInput(list, 0, 3).cases(task());
-    ASSERT_EQ(cases.size(), list.size());
+    bool has_larger = std::count(list.begin(), list.end(), "larger") > 0;  // And its stand-in.
+    ASSERT_EQ(cases.size(), list.size() + has_larger);
     EXPECT_FALSE(cases[0].additional || cases[0].tiny);
     for (const CaseSpec& spec : cases) EXPECT_FALSE(find(cases, spec.recorded_as()).additional && !spec.plan.empty());
   }
@@ -159,7 +164,7 @@ TEST(MultiInputVerdict, AnHonestCandidatePassesAllFive) {
   EXPECT_EQ(recorded, (std::set<std::string>{"full", "larger", "precision"}));
   EXPECT_EQ(oracles, (std::map<std::string, int>{{"|{}|", 3},  // Two seeds, and one more.
                                                  {"doubled|{}|", 1},
-                                                 {"|{\"N\":1536,\"batch_size\":24}|", 1},
+                                                 {"|{\"N\":1537,\"batch_size\":27}|", 1},
                                                  {"|{}|other", 1}}));
   Verdict again = verdict_from_json(Json::parse(to_json(verdict).dump()), "here");
   EXPECT_EQ(to_json(again), to_json(verdict));
@@ -200,13 +205,32 @@ TEST(MultiInputVerdict, WrongOnlyAtOtherSizesIsWrong) {
 
 TEST(MultiInputVerdict, CasesThatCannotBeRecordedOrCompiledFailInFullRun) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
-    return job.kind == "record" ? record_answer(nonce, job, "precision") : honest_answer(job, nonce);
+    return job.kind == "record" ? record_answer(nonce, job, "larger") : honest_answer(job, nonce);
   });
   EXPECT_EQ(verdict.outcome, Outcome::kRuntimeError);
   EXPECT_EQ(verdict.stopped_at, Stage::kFullRun);
   EXPECT_TRUE(verdict.compiled());
-  EXPECT_EQ(outcomes(verdict)["precision"], "runtime_error");
-  EXPECT_EQ(outcomes(verdict)["larger"], "pass");
+  EXPECT_EQ(outcomes(verdict)["larger"], "runtime_error");
+  EXPECT_EQ(outcomes(verdict)["precision"], "pass");
+}
+
+TEST(MultiInputVerdict, NobodyHasToBeWrittenForAnotherPrecision) {
+  Verdict verdict = verify([](const Job& job, const std::string& nonce) {
+    return job.kind == "record" ? record_answer(nonce, job, "precision") : honest_answer(job, nonce);
+  });
+  EXPECT_TRUE(verdict.correct()) << verdict.reason();
+  EXPECT_EQ(outcomes(verdict)["precision"], "-");
+}
+
+// Sizes that have to keep a ratio: the task cannot do the uneven ones.
+TEST(MultiInputVerdict, LargerFallsBackToSizesInRatio) {
+  Verdict verdict = verify([](const Job& job, const std::string& nonce) {
+    bool uneven = job.kind == "oracle" && job.args["constants"].value("N", 0) == 1537;
+    return uneven ? failure(nonce, "runtime_error") : honest_answer(job, nonce);
+  });
+  EXPECT_TRUE(verdict.correct()) << verdict.reason();
+  EXPECT_EQ(outcomes(verdict)["larger"], "-");
+  EXPECT_EQ(outcomes(verdict)["larger_in_ratio"], "pass");
 }
 
 TEST(MultiInputVerdict, AFailureThatNobodyAllowedIsTampering) {
@@ -229,8 +253,14 @@ TEST(MultiInputVerdict, TheOriginalDecidesFirst) {
   EXPECT_EQ(outcomes(verdict), (Outcomes{{"full", "wrong_output"}}));
 }
 
-// The oracle's answer for n numbers: y = 2 x, all zero.
-JobAnswer zeros(const std::string& nonce, int64_t n) {
+// The oracle's answer for n numbers: y = 2 x, x all 1.
+JobAnswer ones(const std::string& nonce, int64_t n) {
+  auto count = static_cast<size_t>(n);
+  std::vector<float> x(count, 1), y(count, 2);
+  std::vector<double> truth(count, 2);
+  std::string bytes(reinterpret_cast<const char*>(x.data()), 4 * count);
+  bytes.append(reinterpret_cast<const char*>(y.data()), 4 * count);
+  bytes.append(reinterpret_cast<const char*>(truth.data()), 8 * count);
   auto ref = [&](const char* dtype, int64_t offset, int64_t size) {
     return Json{{"shape", {n}}, {"dtype", dtype}, {"offset", offset}, {"nbytes", n * size}};
   };
@@ -243,14 +273,14 @@ JobAnswer zeros(const std::string& nonce, int64_t n) {
                  {"init_inputs", Json::array()},
                  {"constants", Json::object()},
                  {"inputs_mutated", Json::array()}},
-                std::string(static_cast<size_t>(n) * 16, '\0'));
+                bytes);
 }
 
 TEST(MultiInputVerdict, OnlyTheTasksOwnSizesAreTooLargeForTheInterpreter) {
   for (int64_t n : {32, 33}) {  // Eight times the original's four numbers, and more.
     Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
       bool larger = job.kind == "oracle" && !job.args["constants"].empty();
-      if (larger) return zeros(nonce, n);
+      if (larger) return ones(nonce, n);
       bool fails = job.kind == "record" && n == 32;  // Skipped cases are not recorded.
       return fails ? record_answer(nonce, job, "larger") : honest_answer(job, nonce);
     });

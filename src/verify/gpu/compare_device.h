@@ -27,6 +27,7 @@ class Expectation {
   const std::vector<int64_t>& shape() const { return shape_; }
   at::ScalarType dtype() const { return dtype_; }
   int64_t numel() const { return numel_; }
+  bool is_zero() const { return at::isFloatingType(dtype_) && rms_truth_ == 0; }
   int64_t bytes() const;                   // That it keeps on the device.
   double noise() const { return noise_; }  // The reference's own error by the truth's size (root mean squares).
 

@@ -28,8 +28,8 @@ struct CaseSpec {
   bool other_precision = false;   // Inputs and weights: float32 becomes float16 and the other way round.
   std::string plan = {};          // The case whose recording serves; "" = its own.
   bool additional = false;        // Skipped where the reference cannot do it.
-  std::string instead_of = {};    // The case that it stands in for: skipped unless that one is.
   std::string not_possible = {};  // Why the task has no such case, known beforehand; "" = it has.
+  std::string instead_of = {};    // The case that it stands in for: skipped unless that one is.
 
   const std::string& recorded_as() const { return plan.empty() ? name : plan; }
 };

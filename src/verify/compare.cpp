@@ -19,7 +19,12 @@ std::string short_number(double value) {
 // Unit roundoffs: float64 1.1e-16, float32 6e-8, float16 4.9e-4, bfloat16 3.9e-3. The floors of float32 leave room for
 // sums of a million terms in another order and for fast exponentials, and none for float16 anywhere on the way
 // (rms error 1.4e-4). For the 16-bit types the last rounding dominates: about eight of them at worst, two on average.
-ErrorTolerance error_tolerance(Dtype dtype) {
+ErrorTolerance error_tolerance(Dtype dtype, Precision precision) {
+  if (precision == Precision::kOther) {
+    ErrorTolerance own = error_tolerance(dtype), half = error_tolerance(Dtype::kFloat16);
+    return {std::max(own.floor, 2 * half.floor), std::max(own.rms_floor, 2 * half.rms_floor),
+            std::max(own.cap, 2 * half.cap), own.quantum};
+  }
   switch (dtype) {
     case Dtype::kFloat64:
       return {1e-9, 1e-10, 1e-6, 4.9e-324};
@@ -112,9 +117,9 @@ Comparison compare_exact(const BlobView& candidate, const BlobView& reference, c
 }
 
 Comparison compare_floats(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
-                          const std::string& name) {
+                          const std::string& name, Precision precision) {
   int64_t n = candidate.numel();
-  ErrorTolerance tolerance = error_tolerance(reference.dtype);
+  ErrorTolerance tolerance = error_tolerance(reference.dtype, precision);
   double sum_t = 0, sum_r = 0;
   int64_t finite = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -198,14 +203,14 @@ const char* kind_name(Nest<BlobView>::Kind kind) {
 }
 
 Comparison compare_nest(const Nest<BlobView>& candidate, const Nest<BlobView>& reference, const Nest<BlobView>& truth,
-                        const std::string& name) {
+                        const std::string& name, Precision precision) {
   using Kind = Nest<BlobView>::Kind;
   CHECK(truth.kind == reference.kind && truth.children.size() == reference.children.size())
       << "the two references of a task differ in structure";
   if (candidate.kind != reference.kind) {
     return wrong(cat(name, " is ", kind_name(candidate.kind), ", expected ", kind_name(reference.kind)));
   }
-  if (candidate.kind == Kind::kLeaf) return compare_tensor(candidate.leaf, reference.leaf, truth.leaf, name);
+  if (candidate.kind == Kind::kLeaf) return compare_tensor(candidate.leaf, reference.leaf, truth.leaf, name, precision);
   if (candidate.kind == Kind::kValue) {
     if (candidate.value == reference.value) return {};
     return wrong(cat(name, " is ", candidate.value.dump(-1, ' ', false, Json::error_handler_t::replace), ", expected ",
@@ -220,7 +225,7 @@ Comparison compare_nest(const Nest<BlobView>& candidate, const Nest<BlobView>& r
   for (size_t i = 0; i < candidate.children.size(); ++i) {
     std::string child =
         candidate.kind == Kind::kDict ? cat(name, "['", candidate.keys[i], "']") : cat(name, "[", i, "]");
-    Comparison part = compare_nest(candidate.children[i], reference.children[i], truth.children[i], child);
+    Comparison part = compare_nest(candidate.children[i], reference.children[i], truth.children[i], child, precision);
     if (part.outcome != Outcome::kPass) return part;
     result.worst = std::max(result.worst, part.worst);
   }
@@ -243,7 +248,7 @@ Nest<BlobView> rewritten(const Nest<BlobView>& nest, std::vector<std::string>& s
 }  // namespace
 
 Comparison compare_tensor(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
-                          const std::string& name) {
+                          const std::string& name, Precision precision) {
   CHECK(reference.shape == truth.shape) << "the two references of a task differ in shape";
   if (candidate.shape != reference.shape) {
     return wrong(cat(name, " has shape ", dims_text(candidate.shape), ", expected ", dims_text(reference.shape)));
@@ -251,13 +256,13 @@ Comparison compare_tensor(const BlobView& candidate, const BlobView& reference, 
   if (candidate.dtype != reference.dtype) {
     return wrong(cat(name, " has dtype ", to_string(candidate.dtype), ", expected ", to_string(reference.dtype)));
   }
-  return is_floating(reference.dtype) ? compare_floats(candidate, reference, truth, name)
+  return is_floating(reference.dtype) ? compare_floats(candidate, reference, truth, name, precision)
                                       : compare_exact(candidate, reference, truth, name);
 }
 
 Comparison compare_outputs(const Nest<BlobView>& candidate, const Nest<BlobView>& reference,
-                           const Nest<BlobView>& truth) {
-  return compare_nest(candidate, reference, truth, "output");
+                           const Nest<BlobView>& truth, Precision precision) {
+  return compare_nest(candidate, reference, truth, "output", precision);
 }
 
 std::string control_that_passes(const Nest<BlobView>& reference, const Nest<BlobView>& truth) {

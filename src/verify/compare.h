@@ -27,11 +27,15 @@ namespace tritonrl {
 constexpr double kWorstFactor = 8;
 constexpr double kRmsFactor = 4;
 
+// A kernel tried in another precision than the one it was written for may round in either (TF32 products, casts in its
+// text): it is held to twice half precision's tolerance, whichever way it goes.
+enum class Precision { kOwn, kOther };
+
 // Per dtype; see the formulas above.
 struct ErrorTolerance {
   double floor, rms_floor, cap, quantum;
 };
-ErrorTolerance error_tolerance(Dtype dtype);
+ErrorTolerance error_tolerance(Dtype dtype, Precision precision = Precision::kOwn);
 
 std::string short_number(double value);  // Seven digits.
 
@@ -43,11 +47,11 @@ struct Comparison {
 
 // Structures of tensors: candidate, reference in its own dtype, reference in float64 (integers as they are).
 Comparison compare_outputs(const Nest<BlobView>& candidate, const Nest<BlobView>& reference,
-                           const Nest<BlobView>& truth);
+                           const Nest<BlobView>& truth, Precision precision = Precision::kOwn);
 
 // One tensor; `name` goes into the message ("output", "output[1]").
 Comparison compare_tensor(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
-                          const std::string& name);
+                          const std::string& name, Precision precision = Precision::kOwn);
 
 // A task is of use only when wrong answers are rejected. Tries zeros, negated outputs and, where there is more than
 // one element, outputs rotated by one. "" when all are rejected, else which control passed.

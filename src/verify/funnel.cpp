@@ -472,7 +472,8 @@ class CandidateRun {
     interpreted_ = true;
     auto result = parse_interpretation(std::move(blob), oracle);
     if (!result) return {Outcome::kTampered, result.why};
-    Comparison comparison = compare_outputs(result.value->outputs, oracle.outputs, oracle.truth);
+    Comparison comparison = compare_outputs(result.value->outputs, oracle.outputs, oracle.truth,
+                                            request.spec.other_precision ? Precision::kOther : Precision::kOwn);
     if (with_launches && std::isfinite(comparison.worst)) {
       results_.back().worst = std::max(results_.back().worst.value_or(0), comparison.worst);
     }

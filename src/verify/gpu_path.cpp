@@ -127,6 +127,7 @@ StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until,
   run.name = spec.recorded_as();
   run.values = spec.values;
   run.additional = spec.additional;
+  run.other_precision = spec.other_precision;
   run.weight_seed = weight_seed_;
   run.input_seed = input_seed(spec, seed_index);
   run.poison = static_cast<uint32_t>(poison_.next_u64());

@@ -23,7 +23,7 @@ void in_chunks(int64_t numel, const Fn& fn) {
 
 }  // namespace
 
-Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth)
+Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth, Precision precision)
     : shape_(reference.sizes().vec()), dtype_(reference.scalar_type()), numel_(reference.numel()) {
   CHECK(reference.sizes() == truth.sizes()) << "the two references of a task differ in shape";
   truth_ = truth.reshape({-1});
@@ -32,7 +32,7 @@ Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth)
     reference_ = r.clone();
     return;
   }
-  ErrorTolerance tolerance = error_tolerance(from_torch(dtype_));
+  ErrorTolerance tolerance = error_tolerance(from_torch(dtype_), precision);
   quantum_ = tolerance.quantum;
   ErrorMoments moments = error_moments(truth_, r);
   finite_ = moments.finite;

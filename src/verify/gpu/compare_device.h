@@ -22,7 +22,7 @@ namespace tritonrl {
 class Expectation {
  public:
   // `reference` in its own dtype; `truth` in float64, or as the reference is where that is no floating type.
-  Expectation(const at::Tensor& reference, const at::Tensor& truth);
+  Expectation(const at::Tensor& reference, const at::Tensor& truth, Precision precision = Precision::kOwn);
 
   const std::vector<int64_t>& shape() const { return shape_; }
   at::ScalarType dtype() const { return dtype_; }

@@ -12,8 +12,8 @@
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (bundle.h); replaces the last one
-//   run        {"task", "case", "values", "additional", "weight_seed", "input_seed", "poison", "launches",
-//   "deadline_s"}
+//   run        {"task", "case", "values", "additional", "other_precision", "weight_seed", "input_seed", "poison",
+//   "launches", "deadline_s"}
 //                                      -> {"outcome", "message", "worst"}, or for an additional case that the reference
 //                                         cannot do {"outcome": "pass", "skipped": why}
 //   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
@@ -116,7 +116,7 @@ class Judge {
   std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
   const Oracle& oracle(const Json& question, ReferenceCase& at);
   void find_changes(ReferenceCase& at, int64_t seed);
-  Oracle make_oracle(ReferenceCase& at, int64_t seed, bool hold_against_itself);
+  Oracle make_oracle(ReferenceCase& at, int64_t seed, Precision precision, bool hold_against_itself);
   void make_room(const Json& question);  // Lets go of everything but the case at hand, here and in the replayer.
   void perturb(ReferenceCase& at, int64_t weight_seed);
 

@@ -157,7 +157,7 @@ void Judge::find_changes(ReferenceCase& at, int64_t seed) {
   }
 }
 
-Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, bool hold_against_itself) {
+Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision precision, bool hold_against_itself) {
   find_changes(at, seed);
   Oracle made;
   size_t zeros = 0;
@@ -181,7 +181,7 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, bool hold_agai
   for (size_t i = 0; i < reference.size(); ++i) {
     at::Tensor t = std::exchange(truth[i], at::Tensor());
     if (at::isFloatingType(reference[i].scalar_type())) t = t.to(at::kDouble);
-    made.outputs.emplace_back(reference[i], t);
+    made.outputs.emplace_back(reference[i], t, precision);
     if (hold_against_itself && made.outputs.back().is_zero()) ++zeros;
     if (hold_against_itself) {
       Judgement itself(made.outputs.back(), "output");
@@ -222,7 +222,8 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
     try {
       if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
       draw_inputs(at, seed, values);
-      made = make_oracle(at, seed, question.value("additional", false));
+      auto precision = question.value("other_precision", false) ? Precision::kOther : Precision::kOwn;
+      made = make_oracle(at, seed, precision, question.value("additional", false));
       break;
     } catch (const c10::OutOfMemoryError&) {
       if (attempt == 2) throw;

@@ -22,7 +22,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"reward", {"base", "verify/verdict.h"}},
     {"train", {"base", "data", "model", "policy", "verify", "reward"}},
     {"eval", {"base", "data", "policy", "verify"}},
-    {"report", {"base", "eval/metrics.h"}},
+    {"report", {"base", "eval/effects.h", "eval/metrics.h"}},
     {"app", {"base", "data", "model", "policy", "verify", "reward", "train", "eval", "report"}},
 };
 

@@ -141,11 +141,9 @@ class Training : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  std::vector<std::string> command(const std::string& name) const {
-    std::vector<std::string> words = {"train", kSource + "/configs/quickstart.yaml"};
-    const std::string sets[] = {"run.name=" + name,
-                                "run.folder=" + folder_.string(),
-                                "policy.model=" + model_,
+  std::vector<std::string> tiny() const {
+    std::vector<std::string> words;
+    const std::string sets[] = {"policy.model=" + model_,
                                 "policy.device=cpu",
                                 "data.split.train_level1=4",
                                 "data.split.train_level2=2",
@@ -162,9 +160,14 @@ class Training : public testing::Test {
                                 "rl.samples=2",
                                 "rl.best_of_n.keep=1",
                                 "rl.sampling.max_new_tokens=12"};
-    for (const std::string& set : sets) {
-      words.insert(words.end(), {"--set", set});
-    }
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return words;
+  }
+  std::vector<std::string> command(const std::string& name) const {
+    std::vector<std::string> words = {"train", kSource + "/configs/quickstart.yaml", "--set", "run.name=" + name,
+                                      "--set", "run.folder=" + folder_.string()};
+    auto rest = tiny();
+    words.insert(words.end(), rest.begin(), rest.end());
     return words;
   }
   Json results(const std::string& name) const { return Json::parse(read_file(folder_ / name / "results.json")); }
@@ -195,6 +198,38 @@ TEST_F(Training, StoppedInEveryPhaseItEndsWhereAnUninterruptedRunDoes) {
   Ended again = run(command("stopped"));  // Nothing is left to do.
   EXPECT_EQ(again.code, 0);
   EXPECT_EQ(again.said.find("sampling"), std::string::npos);
+}
+
+// The shipped matrix of all sixteen combinations, with a tiny run in the place of the real one.
+TEST_F(Training, EveryCombinationOfExtensionsTrainsAndEvaluates) {
+  std::string matrix = read_file(kSource + "/configs/ablate/extensions.yaml");
+  matrix = replace_all(matrix, "../gpu.yaml", kSource + "/configs/quickstart.yaml");
+  matrix = replace_all(matrix, "corner_seeds: [1, 2, 3]", "corner_seeds: [1]");
+  matrix = replace_all(matrix, "folder: runs", "folder: " + folder_.string());
+  for (const char* overlay : {"none", "multi_input", "staged", "curriculum", "calibrated"}) {
+    std::string file = std::string(overlay) + ".yaml";
+    matrix = replace_all(matrix, " " + file, " " + kSource + "/configs/ablate/" + file);
+  }
+  fs::create_directories(folder_);
+  write_file(folder_ / "matrix.yaml", matrix);
+  std::vector<std::string> words = {"ablate", (folder_ / "matrix.yaml").string()};
+  auto rest = tiny();
+  words.insert(words.end(), rest.begin(), rest.end());
+  Ended ended = run(words);
+  ASSERT_EQ(ended.code, 0) << ended.said;
+  Json ablation = read_json(folder_ / "extensions/ablation.json");
+  ASSERT_EQ(ablation["cells"].size(), 16u);
+  for (const Json& cell : ablation["cells"]) {
+    EXPECT_EQ(cell["status"], "done") << cell["folder"];
+    Json state = read_json(folder_ / "extensions" / cell["folder"].get<std::string>() / "state.json");
+    EXPECT_TRUE(state["phases"]["sft"].contains("taken_from")) << cell["folder"];
+    EXPECT_TRUE(state["phases"].contains("audit")) << cell["folder"];
+  }
+  EXPECT_GT(ablation["effects"].size(), 0u);
+  EXPECT_THAT(ended.said, HasSubstr("correct on level 1"));
+  Ended again = run(words);  // Nothing is left to run.
+  EXPECT_EQ(again.code, 0) << again.said;
+  EXPECT_THAT(again.said, HasSubstr("16 cells, 0 to run"));
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST(Assemble, AblationsCombine) {
     Config config = load_config<Config>(files, {});
     VerifySeams seams = make_verify_seams(config);
     auto sampler = make_task_sampler(config.data.sampler, tasks);
-    EXPECT_EQ(seams.cases->cases(tasks[0]).size(), on & 1 ? 5u : 1u) << on;
+    EXPECT_EQ(seams.cases->cases(tasks[0]).size(), on & 1 ? 6u : 1u) << on;
     EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kTimeout, 0, ""}}).has_value(), !(on & 2)) << on;
     EXPECT_EQ(sampler->metrics().at("sampler/level2_share"), on & 4 ? 0.1 : 0.5) << on;
     EXPECT_EQ(seams.timing->spec().cold, (on & 8) != 0) << on;

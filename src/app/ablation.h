@@ -82,7 +82,7 @@ std::vector<CellResult> collect(const Ablation& ablation);
 struct MeasuredEffect {
   std::string measure;
   Effect effect;
-  std::string sentence;  // "multi_input: on raises ... by ..." or "... no measurable effect ...".
+  std::string sentence;  // "multi_input on improves ...: +3.1 points (...)" or "...: no measurable effect on ...".
 };
 // Main effects of every value of every axis against its first, then interactions of all pairs of those, per measure.
 std::vector<MeasuredEffect> effects_of(const Ablation& ablation, const std::vector<CellResult>& results);

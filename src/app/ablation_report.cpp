@@ -64,6 +64,10 @@ std::string sentence_of(const Measure& measure, const Effect& effect) {
     std::string text = fixed(measure.scale * value, measure.scale > 1 ? 1 : 3);
     return (value > 0 ? "+" : "") + text;
   };
+  if (effect.blocks == 1) {
+    return cat(effect.name, ": ", shown(effect.difference), " ", measure.unit, " on ", measure.words,
+               " in one block of runs, too little to tell chance from effect.");
+  }
   std::string numbers = cat(shown(effect.difference), " ", measure.unit, " (", shown(effect.interval.low), " to ",
                             shown(effect.interval.high), ")");
   if (!effect.measurable()) return cat(effect.name, ": no measurable effect on ", measure.words, ", ", numbers, ".");

@@ -103,7 +103,7 @@ Effect effect_of(const std::vector<CellMeasure>& cells, const std::string& name,
 
 Effect main_effect(const std::vector<CellMeasure>& cells, const std::string& axis, const std::string& base,
                    const std::string& value) {
-  return effect_of(cells, cat(axis, ": ", value), {{{{{axis, value}}, 1}, {{{axis, base}}, -1}}});
+  return effect_of(cells, cat(axis, " ", value), {{{{{axis, value}}, 1}, {{{axis, base}}, -1}}});
 }
 
 Effect interaction(const std::vector<CellMeasure>& cells, const std::string& axis_a, const std::string& base_a,
@@ -111,7 +111,7 @@ Effect interaction(const std::vector<CellMeasure>& cells, const std::string& axi
                    const std::string& value_b) {
   auto at = [&](const std::string& a, const std::string& b) { return AxisValues{{axis_a, a}, {axis_b, b}}; };
   return effect_of(
-      cells, cat(axis_a, ": ", value_a, " x ", axis_b, ": ", value_b),
+      cells, cat(axis_a, " ", value_a, " x ", axis_b, " ", value_b),
       {{{at(value_a, value_b), 1}, {at(base_a, value_b), -1}, {at(value_a, base_b), -1}, {at(base_a, base_b), 1}}});
 }
 

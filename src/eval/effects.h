@@ -28,7 +28,7 @@ struct CellMeasure {
 };
 
 struct Effect {
-  std::string name;  // "multi_input: on", "multi_input: on x staged: on".
+  std::string name;  // "multi_input on", "multi_input on x staged on".
   double difference = 0;
   Interval interval;              // Of one block: over tasks alone.
   int64_t blocks = 0, tasks = 0;  // 0 blocks = nothing to compare; then the rest means nothing.

@@ -27,7 +27,7 @@ TEST(Effects, ByHand) {
   auto cells =
       factorial([](bool a, bool b, bool, int t, int64_t) { return 0.1 * t + 0.2 * a + (a && b ? 0.4 : 0); }, 5);
   Effect a = main_effect(cells, "a", "off", "on");
-  EXPECT_EQ(a.name, "a: on");
+  EXPECT_EQ(a.name, "a on");
   EXPECT_NEAR(a.difference, 0.4, 1e-12);  // 0.2 in the half without b, 0.6 in the half with it.
   EXPECT_EQ(a.blocks, 4);
   EXPECT_EQ(a.tasks, 5);
@@ -41,7 +41,7 @@ TEST(Effects, ByHand) {
   EXPECT_NEAR(nothing.difference, 0, 1e-12);
   EXPECT_FALSE(nothing.measurable());
   Effect both = interaction(cells, "a", "off", "on", "b", "off", "on");
-  EXPECT_EQ(both.name, "a: on x b: on");
+  EXPECT_EQ(both.name, "a on x b on");
   EXPECT_NEAR(both.difference, 0.4, 1e-12);
   EXPECT_EQ(both.blocks, 2);
   EXPECT_NEAR(interaction(cells, "a", "off", "on", "c", "off", "on").difference, 0, 1e-12);

@@ -149,8 +149,9 @@ TEST(MultiInputVerdict, AnHonestCandidatePassesAllFive) {
     if (job.kind == "record") {
       for (const Json& spec : job.args["cases"]) {
         recorded.insert(spec["name"].get<std::string>());
-        if (spec["name"] == "precision")
+        if (spec["name"] == "precision") {
           EXPECT_EQ(spec["dtype"], "float32") << "the dtype that the oracle's inputs have";
+        }
       }
     }
     return honest_answer(job, nonce);

@@ -52,7 +52,7 @@ void add_training(const fs::path& folder, CellResult* result) {
     rollouts += line.value("rollouts", 0.0) + line.value("harness_faults", 0.0);
   });
   if (rollouts > 0) result->measures["verify_seconds"][""] = seconds / rollouts;
-  Json audit = Json::parse(read_file(folder / "state.json")).value("phases", Json::object()).value("audit", Json());
+  Json audit = read_json(folder / "state.json").value("phases", Json::object()).value("audit", Json());
   if (audit.is_object() && audit.value("accepted", 0) > 0) {
     result->measures["false_accepts"][""] = audit.at("rejected").get<double>() / audit.at("accepted").get<double>();
   }

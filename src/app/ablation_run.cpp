@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
@@ -23,13 +24,23 @@ namespace fs = std::filesystem;
 
 bool is_done(const AblationCell& cell) { return fs::exists(cell.folder / "results.json"); }
 
+// Names of this machine's GPUs as CUDA_VISIBLE_DEVICES takes them: of those that we may see ourselves.
+std::vector<std::string> visible_gpus() {
+  std::vector<std::string> names;
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible && !trim(visible).empty()) {
+    return split(visible, ',');
+  }
+  for (size_t i = 0; i < GpuLanes::devices().size(); ++i) names.push_back(cat(i));
+  return names;
+}
+
 // `tritonrl train ...`, with what it says in CELL.out. `slot`: which GPU, where there are several.
 pid_t start(const AblationCell& cell, const fs::path& program, const std::vector<std::string>& gpus, size_t slot) {
   std::vector<std::string> words{program.string(), "train"};
   words.insert(words.end(), cell.files.begin(), cell.files.end());
   for (const std::string& set : cell.sets) words.insert(words.end(), {"--set", set});
   fs::create_directories(cell.folder.parent_path());
-  std::string log = cell.folder.string() + ".out", gpu = cat(slot % std::max<size_t>(gpus.size(), 1));
+  std::string log = cell.folder.string() + ".out", gpu = gpus.empty() ? "" : gpus[slot % gpus.size()];
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -49,7 +60,7 @@ pid_t start(const AblationCell& cell, const fs::path& program, const std::vector
 
 // Runs them, `jobs` at a time.
 void run_all(const std::vector<const AblationCell*>& cells, const AblationOptions& options) {
-  std::vector<std::string> gpus = GpuLanes::devices();
+  std::vector<std::string> gpus = GpuLanes::devices().empty() ? std::vector<std::string>() : visible_gpus();
   auto jobs =
       static_cast<size_t>(options.jobs > 0 ? options.jobs : static_cast<int64_t>(std::max<size_t>(gpus.size(), 1)));
   struct Running {

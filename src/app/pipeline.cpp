@@ -55,7 +55,7 @@ class Pipeline {
     fs::path state_file = other / "state.json";
     if (!fs::exists(state_file))
       throw usage_error("holds no run", other.string(), "run.start_from names a run directory");
-    Json phases = Json::parse(read_file(state_file)).value("phases", Json::object());
+    Json phases = read_json(state_file).value("phases", Json::object());
     const std::pair<const char*, std::vector<std::string>> parts[] = {{"data", {"tasks"}},
                                                                       {"eval/base", {"rollouts/eval_base.jsonl"}},
                                                                       {"sft", {"checkpoints/sft"}},

@@ -20,7 +20,7 @@ def _transformed(name, value, generator):
         return value
     x = value.float()
     out = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
-    return out.copy_(value * 2 if name == "doubled" else TRANSFORMS[name](x, generator))
+    return out.copy_(value * EXACT[name] if name in EXACT else TRANSFORMS[name](x, generator))
 
 
 def _normal(x, generator):
@@ -47,7 +47,18 @@ def _equal_rows(x, _generator):
     return x if x.dim() < 2 else x[:1].expand_as(x)
 
 
+def _magnitudes(x, _generator):
+    """1, 1/2, 1/4, ... 2^-23, and again, along the rows: what a norm's epsilon is for shows in the last of them."""
+    if x.dim() == 0:
+        return x
+    steps = torch.exp2(-(torch.arange(x.shape[0]) % 24).float())
+    return x * steps.view(-1, *[1] * (x.dim() - 1))
+
+
+EXACT = {"doubled": 2, "negated": -1}  # In the inputs' own dtype.
 TRANSFORMS = {
+    "small": lambda x, _generator: x / 128,
+    "magnitudes": _magnitudes,
     "uniform": lambda x, generator: 2 * _uniform(x, generator) - 1,
     "large": lambda x, generator: 100 * _normal(x, generator),
     "heavy_tail": _heavy_tail,

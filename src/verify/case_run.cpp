@@ -19,6 +19,11 @@ std::string with_sizes(const CaseSpec& spec) {
   return parts.empty() ? "" : cat(" (with ", join(parts, ", "), ")");
 }
 
+Precision precision_of(const CaseSpec& spec, const std::string& code) {
+  bool products = code.find("dot(") != std::string::npos || code.find("dot_scaled(") != std::string::npos;
+  return spec.other_precision && products ? Precision::kHalf : Precision::kOwn;
+}
+
 CaseResult failed_before_it_ran(const CaseSpec& spec, const StageEnd& failed) {
   bool ours = failed.outcome == Outcome::kHarnessFault || failed.outcome == Outcome::kTampered ||
               failed.outcome == Outcome::kRuleBreak || failed.outcome == Outcome::kTimeout;

@@ -36,8 +36,9 @@ struct CaseSpec {
 
 // What may be made of the floating-point inputs that get_inputs() draws; others stay. worker/values.py and
 // gpu/values.cpp define them.
-inline constexpr std::array<const char*, 8> kValueTransforms = {"doubled", "uniform",  "large",      "heavy_tail",
-                                                                "sparse",  "integers", "cancelling", "equal_rows"};
+inline constexpr std::array<const char*, 11> kValueTransforms = {"doubled",  "negated",    "small",      "magnitudes",
+                                                                 "uniform",  "large",      "heavy_tail", "sparse",
+                                                                 "integers", "cancelling", "equal_rows"};
 
 class CaseSource {
  public:

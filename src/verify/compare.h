@@ -27,9 +27,9 @@ namespace tritonrl {
 constexpr double kWorstFactor = 8;
 constexpr double kRmsFactor = 4;
 
-// A kernel tried in another precision than the one it was written for may round in either (TF32 products, casts in its
-// text): it is held to twice half precision's tolerance, whichever way it goes.
-enum class Precision { kOwn, kOther };
+// kOwn: the outputs' own dtype decides. kHalf: no narrower than twice half precision's tolerance, for products whose
+// operands are rounded to ten bits (TF32, which Triton multiplies float32 in unless told otherwise).
+enum class Precision { kOwn, kHalf };
 
 // Per dtype; see the formulas above.
 struct ErrorTolerance {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/rng.h"
+#include "verify/case_run.h"
 
 namespace tritonrl {
 namespace {
@@ -42,9 +43,10 @@ std::vector<double> normals(int n, uint64_t seed = 1) {
 }
 std::vector<float> rounded(const std::vector<double>& v) { return {v.begin(), v.end()}; }
 
-Comparison judge(const std::vector<float>& candidate, const std::vector<double>& truth) {
+Comparison judge(const std::vector<float>& candidate, const std::vector<double>& truth,
+                 Precision precision = Precision::kOwn) {
   Owned c = floats(candidate), r = floats(rounded(truth)), t = doubles(truth);
-  return compare_tensor(c.view, r.view, t.view, "output");
+  return compare_tensor(c.view, r.view, t.view, "output", precision);
 }
 
 TEST(Compare, AcceptsHonestRounding) {
@@ -76,6 +78,18 @@ TEST(Compare, RejectsHalfPrecisionWorkOnFullPrecisionTasks) {
     x = std::ldexp(std::round(mantissa * 2048) / 2048, exponent);  // float16's 11 bits.
   }
   EXPECT_EQ(judge(candidate, truth).outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(judge(candidate, truth, Precision::kHalf).outcome, Outcome::kPass);
+  candidate[500] += 0.1f;
+  EXPECT_EQ(judge(candidate, truth, Precision::kHalf).outcome, Outcome::kWrongOutput);
+}
+
+TEST(Compare, OnlyProductsInAnotherPrecisionAreHeldToHalfPrecisionsTolerance) {
+  CaseSpec own, other;
+  other.other_precision = true;
+  const std::string products = "acc += tl.dot(a, b)\n", sums = "acc += tl.sum(a * b, axis=1)\n";
+  EXPECT_EQ(precision_of(other, products), Precision::kHalf);
+  EXPECT_EQ(precision_of(other, sums), Precision::kOwn);
+  EXPECT_EQ(precision_of(own, products), Precision::kOwn);
 }
 
 TEST(Compare, RejectsManySmallErrorsBelowTheWorstElementBound) {

@@ -472,8 +472,8 @@ class CandidateRun {
     interpreted_ = true;
     auto result = parse_interpretation(std::move(blob), oracle);
     if (!result) return {Outcome::kTampered, result.why};
-    Comparison comparison = compare_outputs(result.value->outputs, oracle.outputs, oracle.truth,
-                                            request.spec.other_precision ? Precision::kOther : Precision::kOwn);
+    Comparison comparison =
+        compare_outputs(result.value->outputs, oracle.outputs, oracle.truth, precision_of(request.spec, code_));
     if (with_launches && std::isfinite(comparison.worst)) {
       results_.back().worst = std::max(results_.back().worst.value_or(0), comparison.worst);
     }
@@ -578,9 +578,12 @@ Funnel::Funnel(const VerifyConfig& config, WorkerPool& pool, OracleCache& oracle
       gpu_(gpu) {}
 
 Verdict Funnel::verify(const Candidate& candidate) const {
-  CandidateRun first(*this, candidate);
-  Verdict verdict = first.go();
-  if (!verdict.is_harness_fault() || !first.worth_another_try()) return verdict;
+  Verdict verdict;
+  {
+    CandidateRun first(*this, candidate);
+    verdict = first.go();
+    if (!verdict.is_harness_fault() || !first.worth_another_try()) return verdict;
+  }
   log_debug(cat("candidate ", candidate.id, " is tried again: ", verdict.reason()));
   return CandidateRun(*this, candidate).go();
 }

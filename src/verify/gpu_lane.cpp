@@ -238,7 +238,7 @@ GpuAnswer GpuLease::run(const GpuRun& run) {
               {"case", run.name},
               {"values", run.values},
               {"additional", run.additional},
-              {"other_precision", run.other_precision},
+              {"half_tolerance", run.precision == Precision::kHalf},
               {"weight_seed", run.weight_seed},
               {"input_seed", run.input_seed},
               {"poison", run.poison},

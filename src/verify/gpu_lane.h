@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "verify/channel.h"
+#include "verify/compare.h"
 #include "verify/timing_protocol.h"
 #include "verify/verdict.h"
 
@@ -38,10 +39,10 @@ struct GpuInfo {
 };
 
 struct GpuRun {
-  std::string task, name;        // Key of the task, name of the recorded case.
-  std::string values;            // What becomes of the inputs drawn (case_source.h); "" = nothing.
-  bool additional = false;       // Where the reference fails, the answer is a pass with "skipped": why.
-  bool other_precision = false;  // Compared as verify/compare.h's Precision says.
+  std::string task, name;                 // Key of the task, name of the recorded case.
+  std::string values;                     // What becomes of the inputs drawn (case_source.h); "" = nothing.
+  bool additional = false;                // Where the reference fails, the answer is a pass with "skipped": why.
+  Precision precision = Precision::kOwn;  // What its outputs are held to.
   int64_t weight_seed = 0, input_seed = 0;
   uint32_t poison = 0;
   bool launches = true;  // false: the kill switch.

@@ -37,6 +37,7 @@ int64_t GpuPath::input_seed(const CaseSpec& spec, int64_t index) const {
 
 StageEnd GpuPath::end(const GpuAnswer& answer) {
   lost_ |= answer.lost;
+  if (answer.lost) lane_.reset();  // Another attempt takes it while this one's results are still looked at.
   return {answer.outcome, answer.message};
 }
 
@@ -59,6 +60,7 @@ StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
   StageEnd ready = ask_for_reference();
   if (ready.outcome != Outcome::kPass) return ready;
   settled_.clear();
+  code_ = code;
   Json list = Json::array();
   for (const CaseSpec& spec : cases_) {
     const Plan* plan = reference_->file.find(spec.recorded_as());
@@ -127,7 +129,7 @@ StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until,
   run.name = spec.recorded_as();
   run.values = spec.values;
   run.additional = spec.additional;
-  run.other_precision = spec.other_precision;
+  run.precision = precision_of(spec, code_);
   run.weight_seed = weight_seed_;
   run.input_seed = input_seed(spec, seed_index);
   run.poison = static_cast<uint32_t>(poison_.next_u64());
@@ -203,6 +205,7 @@ StageEnd GpuPath::time(double deadline_s) {
     lane_->freshen_noise();
   } catch (const Error& error) {
     lost_ = true;
+    lane_.reset();
     return {Outcome::kHarnessFault, error.message()};
   }
   const CaseSpec* spec = &main_case();

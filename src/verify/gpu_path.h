@@ -81,6 +81,7 @@ class GpuPath {
   int64_t weight_seed_;
   Rng inputs_, poison_;
   std::shared_ptr<const Reference> reference_;
+  std::string code_;
   PlanFile recording_;
   SettledCases settled_;
   std::vector<CaseResult> results_;

@@ -338,6 +338,9 @@ def get_init_inputs():
 
         plain = first()
         self.assertTrue(torch.equal(first("doubled"), 2 * plain))
+        self.assertTrue(torch.equal(first("negated"), -plain))
+        self.assertTrue(torch.equal(first("small"), plain / 128))
+        self.assertTrue(torch.equal(first("magnitudes"), plain / torch.tensor([[1.0], [2.0], [4.0]])))
         self.assertTrue(torch.equal(first("equal_rows"), plain[:1].expand(3, 4)))
         for name in sorted(values.TRANSFORMS):
             with self.subTest(name):

@@ -21,13 +21,16 @@ void in_chunks(int64_t numel, const Fn& fn) {
   for (int64_t at = 0; at < numel; at += kChunk) fn(at, std::min(kChunk, numel - at));
 }
 
+// A vector with a stride is flat already, but not contiguous.
+at::Tensor flat(const at::Tensor& tensor) { return tensor.reshape({-1}).contiguous(); }
+
 }  // namespace
 
 Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth, Precision precision)
     : shape_(reference.sizes().vec()), dtype_(reference.scalar_type()), numel_(reference.numel()) {
   CHECK(reference.sizes() == truth.sizes()) << "the two references of a task differ in shape";
-  truth_ = truth.reshape({-1});
-  at::Tensor r = reference.reshape({-1});
+  truth_ = flat(truth);
+  at::Tensor r = flat(reference);
   if (!at::isFloatingType(dtype_)) {
     reference_ = r.clone();
     return;
@@ -51,8 +54,9 @@ int64_t Expectation::bytes() const {
   return reference_.defined() ? sum + static_cast<int64_t>(reference_.nbytes()) : sum;
 }
 
-void Judgement::add(int64_t from, const at::Tensor& chunk) {
-  CHECK(chunk.scalar_type() == expected_.dtype_ && from + chunk.numel() <= expected_.numel_);
+void Judgement::add(int64_t from, const at::Tensor& elements) {
+  CHECK(elements.scalar_type() == expected_.dtype_ && from + elements.numel() <= expected_.numel_);
+  at::Tensor chunk = elements.contiguous();
   bool floating = at::isFloatingType(expected_.dtype_);
   if (floating && all_right(from, chunk)) return;
   in_chunks(chunk.numel(), [&](int64_t at, int64_t n) {

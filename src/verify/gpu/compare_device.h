@@ -46,8 +46,8 @@ class Judgement {
  public:
   Judgement(const Expectation& expected, std::string name) : expected_(expected), name_(std::move(name)) {}
 
-  // Elements [from, from + chunk.numel()) in row-major order; `chunk` is flat and of the expected dtype.
-  void add(int64_t from, const at::Tensor& chunk);
+  // Elements [from, from + elements.numel()) in row-major order; `elements` is flat and of the expected dtype.
+  void add(int64_t from, const at::Tensor& elements);
   bool failed() const { return wrong_ > 0; }  // Already.
   Comparison finish() const;
 

@@ -12,7 +12,7 @@
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (bundle.h); replaces the last one
-//   run        {"task", "case", "values", "additional", "other_precision", "weight_seed", "input_seed", "poison",
+//   run        {"task", "case", "values", "additional", "half_tolerance", "weight_seed", "input_seed", "poison",
 //   "launches", "deadline_s"}
 //                                      -> {"outcome", "message", "worst"}, or for an additional case that the reference
 //                                         cannot do {"outcome": "pass", "skipped": why}

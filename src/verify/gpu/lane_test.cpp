@@ -200,6 +200,7 @@ TEST_F(LaneTest, LintTellsWhichWrongAnswersWouldPass) {
     return join(out, ", ");
   };
   EXPECT_EQ(lint("torch.relu(x) * 2"), "");
+  EXPECT_EQ(lint("torch.relu(x).select(1, 3)"), "");  // Flat, with a stride.
   EXPECT_EQ(lint("torch.relu(torch.sigmoid(x))"), "drop aten.relu.default");
   EXPECT_EQ(lint("x.abs().neg().relu() + 0"),
             "zeros, means, negated outputs, rotated outputs, zero, input_independent, drop aten.add.Tensor");
@@ -331,6 +332,21 @@ TEST_F(LaneTest, DeadJudgeIsReplaced) {
     EXPECT_TRUE(answer.lost);
   }
   EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");
+}
+
+TEST_F(LaneTest, LostJudgeGivesTheGpuBackForAnotherAttempt) {
+  Task task;
+  task.source = kTask;
+  tools_ = {lanes_, references_, &timing_};
+  ASSERT_EQ(::kill(lanes_->acquire().judge_process(), SIGKILL), 0);
+  GpuPath first(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+  TaskFindings found;
+  EXPECT_EQ(first.lint(30, &found).outcome, Outcome::kHarnessFault);
+  EXPECT_TRUE(first.worth_another_try());
+  // `first` is still there, and there is one GPU only: whoever keeps it makes this wait for ever.
+  GpuPath second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+  StageEnd ended = second.lint(30, &found);
+  EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
 }
 
 TEST_F(LaneTest, TimingNeedsAGpu) {

@@ -12,6 +12,15 @@ at::Tensor signs_like(const at::Tensor& x) {
   return at::arange(x.size(-1), x.options()).remainder(2).mul(-2).add(1);
 }
 
+// 1, 1/2, 1/4, ... 2^-23, and again, along the rows (the first of several dimensions); along elements of a vector.
+at::Tensor ladder_like(const at::Tensor& x) {
+  if (x.dim() == 0) return at::ones_like(x);
+  at::Tensor steps = at::arange(x.size(0), x.options()).remainder(24).neg().exp2();
+  std::vector<int64_t> shape(x.dim(), 1);
+  shape[0] = x.size(0);
+  return steps.view(shape);
+}
+
 }  // namespace
 
 at::Tensor transformed(const std::string& name, const at::Tensor& input) {
@@ -24,6 +33,12 @@ at::Tensor transformed(const std::string& name, const at::Tensor& input) {
   at::Tensor x = input.to(at::kFloat), y;
   if (name == "doubled") {
     y = input.mul(2);
+  } else if (name == "negated") {
+    y = input.neg();
+  } else if (name == "small") {
+    y = x.div(128);
+  } else if (name == "magnitudes") {
+    y = x.mul(ladder_like(x));
   } else if (name == "uniform") {
     y = uniform().mul_(2).sub_(1);
   } else if (name == "large") {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds offline on a GPU machine and makes COUNT verified tasks there, then says what they are.
+# Builds offline on a GPU machine and makes COUNT tasks with verified solutions there, then says what they are.
 #
 #   dev/gpu_data.sh PREFIX OUT COUNT [ARGUMENTS of tritonrl data synth ...]
 #
@@ -19,7 +19,7 @@ if [ ! -x $build/tritonrl ]; then
   ninja -C $build -j"$(nproc)" tritonrl tritonrl_judge tritonrl_replay >"$out/build.log" 2>&1 ||
     { grep -E "error|FAILED" "$out/build.log" | head -n 20; exit 1; }
 fi
-time timeout "${LIMIT:-420}" $build/tritonrl data synth --count "$count" --out /tmp/tasks.jsonl --verify --set 'verify.skip_stages=[time]' "$@" 2>&1 | tail -n 40
+time timeout "${LIMIT:-420}" $build/tritonrl data synth --solved "$count" --out /tmp/tasks.jsonl --verify --set 'verify.skip_stages=[time]' "$@" 2>&1 | tail -n 40
 wc -l /tmp/tasks.jsonl* 2>/dev/null
 gzip -c /tmp/tasks.jsonl.verdicts.jsonl >"$out/verdicts.jsonl.gz"
 [ -f /tmp/tasks.jsonl ] || exit 1

@@ -14,21 +14,27 @@ void add_data_synth(CLI::App& data, Run& run) {
   struct Arguments {
     ConfigArguments config;
     std::string out;
-    int64_t count = 0;
+    int64_t count = 0, solved = 0;
     bool verify = false, weaker = false;
   };
   auto arguments = std::make_shared<Arguments>();
   arguments->config.add_to(*synth, false);
   synth->add_option("--out", arguments->out, "folder for the splits; with --count a file (JSON lines)")->required();
   synth->add_option("--count", arguments->count, "make this many tasks from random operator graphs (data.graphs)");
+  synth->add_option("--solved", arguments->solved,
+                    "make and verify tasks until this many have a solution that passed (instead of --count)");
   synth->add_flag("--verify", arguments->verify, "keep only tasks whose reference is of use and whose solution passes");
   synth->add_flag("--allow-weaker-sandbox", arguments->weaker, "verify although the sandbox is incomplete");
   synth->callback([=, &run] {
     run = [=] {
       Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
       config.verify.allow_weaker_sandbox |= arguments->weaker;
-      if (arguments->count != 0) {
-        run_synth(config.data.graphs, config.verify, {arguments->count, arguments->out, arguments->verify}, std::cout);
+      if (arguments->count != 0 && arguments->solved != 0)
+        throw usage_error("--count or --solved, not both", "--solved");
+      if (arguments->count != 0 || arguments->solved != 0) {
+        run_synth(config.data.graphs, config.verify,
+                  {arguments->count, arguments->solved, arguments->out, arguments->verify || arguments->solved != 0},
+                  std::cout);
         return 0;
       }
       if (arguments->verify) throw usage_error("--verify goes with --count", "--verify");

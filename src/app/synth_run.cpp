@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kChunk = 256;              // Tasks verified together and then written.
+constexpr int64_t kChunk = 256;  // Tasks verified together and then written.
+constexpr int64_t kLeastChunk = 16;
 constexpr int64_t kTasksPerVerifier = 2048;  // A verifier remembers every reference's answers.
 constexpr size_t kMessages = 3;              // Shown for each outcome.
 
@@ -52,6 +53,15 @@ int64_t whole_lines(const fs::path& path) {
   int64_t count = 0;
   for (std::string line; std::getline(in, line) && !in.eof();) ++count;
   return count;
+}
+
+int64_t solved_in(const fs::path& verdicts) {
+  int64_t solved = 0;
+  if (!fs::exists(verdicts)) return solved;
+  for_each_json_line(verdicts, [&](int64_t, const Json& json) {
+    solved += json.value("kept", false) && json.value("has_solution", false);
+  });
+  return solved;
 }
 
 class Appender {
@@ -87,11 +97,14 @@ class SynthRun {
   }
 
   void run() {
-    if (options_.count < 1) throw usage_error("--count must be at least 1");
+    if (options_.solved < 0 || (options_.solved == 0 && options_.count < 1)) {
+      throw usage_error("--count and --solved must be at least 1");
+    }
     if (!options_.out.parent_path().empty()) fs::create_directories(options_.out.parent_path());
     if (fs::exists(options_.out) && !fs::exists(partial_)) {
-      bool whole =
-          options_.verify ? whole_lines(verdicts_) >= options_.count : whole_lines(options_.out) >= options_.count;
+      bool whole = options_.solved > 0 ? solved_in(verdicts_) >= options_.solved
+                   : options_.verify   ? whole_lines(verdicts_) >= options_.count
+                                       : whole_lines(options_.out) >= options_.count;
       if (whole) {
         say_ << options_.out.string() << " is there already\n";
         return;
@@ -148,13 +161,17 @@ class SynthRun {
   void verified() {
     resume_verdicts();
     Appender tasks(partial_), verdicts(verdicts_);
-    Progress bar("synth", options_.count, "tasks", stream_.position());
+    int64_t solved = solved_in(verdicts_);
+    bool by_solved = options_.solved > 0;
+    auto reached = [&] { return by_solved ? solved : stream_.position(); };
+    const int64_t goal = by_solved ? options_.solved : options_.count;
+    Progress bar("synth", goal, by_solved ? "solved tasks" : "tasks", reached());
     double making = 0, linting = 0, verifying = 0;
-    while (stream_.position() < options_.count) {
+    while (reached() < goal) {
       double start = now_s();
       std::vector<Task> chunk;
-      while (stream_.position() < options_.count && static_cast<int64_t>(chunk.size()) < kChunk)
-        chunk.push_back(stream_.next());
+      int64_t left = goal - reached(), size = by_solved ? std::max(left + left / 4, kLeastChunk) : left;
+      while (static_cast<int64_t>(chunk.size()) < std::min(size, kChunk)) chunk.push_back(stream_.next());
       making += now_s() - start;
       open_verifier();
       std::vector<Judged> judged(chunk.size());
@@ -167,6 +184,7 @@ class SynthRun {
       if (interrupted()) throw Interrupted();
       std::string task_lines, verdict_lines;
       for (size_t i = 0; i < chunk.size(); ++i) {
+        solved += judged[i].kept && !chunk[i].solution.empty();
         if (judged[i].kept) task_lines += json_line(to_json(chunk[i])) + "\n";
         verdict_lines += json_line({{"id", chunk[i].id},
                                     {"name", chunk[i].name},
@@ -181,7 +199,7 @@ class SynthRun {
       }
       tasks.write(task_lines);  // First: a resumed run cuts what no verdict speaks of.
       verdicts.write(verdict_lines);
-      bar.update(stream_.position());
+      bar.update(reached());
     }
     say_ << "time now: making " << human_seconds(making) << ", references " << human_seconds(linting) << ", solutions "
          << human_seconds(verifying) << "\n";
@@ -267,22 +285,23 @@ class SynthRun {
   }
 
   void summary() const {
-    int64_t made = 0, kept = 0, references = 0, with_solution = 0, passed = 0;
+    int64_t made = 0, kept = 0, recorded = 0, references = 0, with_solution = 0, passed = 0;
     std::map<std::string, int64_t> counts;
     std::map<std::string, std::vector<std::string>> messages;
     for_each_json_line(verdicts_, [&](int64_t, const Json& json) {
       ++made;
       bool good = json.value("kept", false), solution = json.value("has_solution", false);
-      std::string outcome = json.value("outcome", "");
+      std::string outcome = json.value("outcome", ""), why = json.value("message", "");
+      recorded += outcome != "bad_reference" || why.rfind("unrecordable", 0) != 0;
       kept += good;
       references += outcome != "bad_reference" && outcome != "harness_fault";
       if (outcome != "bad_reference") with_solution += solution, passed += solution && good;
       if (good) return;
-      ++counts[outcome];
-      auto& shown = messages[outcome];
+      std::string cause = outcome == "bad_reference" ? cat(outcome, ", ", why.substr(0, why.find(':'))) : outcome;
+      ++counts[cause];
+      auto& shown = messages[cause];
       if (shown.size() < kMessages) {
-        std::string text = json.value("message", "");
-        shown.push_back(json.value("id", "") + " " + json.value("name", "") + ": " + text.substr(0, text.find('\n')));
+        shown.push_back(json.value("id", "") + " " + json.value("name", "") + ": " + why.substr(0, why.find('\n')));
       }
     });
     auto share = [](int64_t k, int64_t n) {
@@ -290,11 +309,11 @@ class SynthRun {
                  n ? cat(" (", fixed(100.0 * static_cast<double>(k) / static_cast<double>(n), 1), " %)") : "");
     };
     say_ << "kept " << share(kept, made) << " tasks in " << options_.out.string()
-         << "\nreferences of use: " << share(references, made)
+         << "\nreferences that record: " << share(recorded, made) << "; of use: " << share(references, made)
          << "; solutions that pass: " << share(passed, with_solution) << "\n";
-    for (const auto& [outcome, count] : counts) {
-      say_ << "  " << outcome << ": " << count << "\n";
-      for (const std::string& message : messages[outcome]) say_ << "    " << message << "\n";
+    for (const auto& [cause, count] : counts) {
+      say_ << "  " << cause << ": " << count << "\n";
+      for (const std::string& message : messages[cause]) say_ << "    " << message << "\n";
     }
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tritonrl data synth --count N --out FILE`: a stream of graph tasks into a file, with or without verification.
+// `tritonrl data synth --count N --out FILE` (or --solved N): a stream of graph tasks into a file, with or without
+// verification.
 //
 // The file appears under its own name only when it is whole; until then it is FILE.partial. A run that was stopped goes
 // on behind the last whole line and ends with the same bytes as one that was not. With verification,
@@ -16,7 +17,8 @@
 namespace tritonrl {
 
 struct SynthRunOptions {
-  int64_t count = 0;  // Tasks to make; verification keeps fewer.
+  int64_t count = 0;   // Tasks to make; verification keeps fewer.
+  int64_t solved = 0;  // Instead: make tasks until this many have a solution that passed (a few more may). Verifies.
   std::filesystem::path out;
   bool verify = false;
 };

@@ -21,7 +21,8 @@ std::string with_sizes(const CaseSpec& spec) {
 
 Precision precision_of(const CaseSpec& spec, const std::string& code) {
   bool products = code.find("dot(") != std::string::npos || code.find("dot_scaled(") != std::string::npos;
-  return spec.other_precision && products ? Precision::kHalf : Precision::kOwn;
+  if (!spec.other_precision) return Precision::kOwn;
+  return products ? Precision::kOtherProducts : Precision::kOther;
 }
 
 CaseResult failed_before_it_ran(const CaseSpec& spec, const StageEnd& failed) {

@@ -19,8 +19,7 @@ using SettledCases = std::map<std::string, CaseResult>;
 // " (with N = 4)" for a case with sizes of its own, else "".
 std::string with_sizes(const CaseSpec& spec);
 
-// How a candidate's outputs are held to a case: to their dtype's own tolerance, but a kernel with products that was
-// written for half precision and is tried in float32 may round them as TF32 does.
+// What a candidate's outputs are held to in a case.
 Precision precision_of(const CaseSpec& spec, const std::string& code);
 
 // What a candidate that failed in a case before it was run is told: its failure, or, in another precision than the one

@@ -20,7 +20,7 @@ std::string short_number(double value) {
 // sums of a million terms in another order and for fast exponentials, and none for float16 anywhere on the way
 // (rms error 1.4e-4). For the 16-bit types the last rounding dominates: about eight of them at worst, two on average.
 ErrorTolerance error_tolerance(Dtype dtype, Precision precision) {
-  if (precision == Precision::kHalf) {
+  if (precision == Precision::kOtherProducts || (precision == Precision::kOther && dtype == Dtype::kFloat16)) {
     ErrorTolerance own = error_tolerance(dtype), half = error_tolerance(Dtype::kFloat16);
     return {std::max(own.floor, 2 * half.floor), std::max(own.rms_floor, 2 * half.rms_floor),
             std::max(own.cap, 2 * half.cap), own.quantum};

@@ -27,9 +27,13 @@ namespace tritonrl {
 constexpr double kWorstFactor = 8;
 constexpr double kRmsFactor = 4;
 
-// kOwn: the outputs' own dtype decides. kHalf: no narrower than twice half precision's tolerance, for products whose
-// operands are rounded to ten bits (TF32, which Triton multiplies float32 in unless told otherwise).
-enum class Precision { kOwn, kHalf };
+// kOwn: the outputs' own dtype decides.
+// kOther: a kernel tried in another precision than the one it was written for. The same, but twice that in half
+//         precision: what it keeps between its steps may be rounded there too.
+// kOtherProducts: as kOther, and float32 is held to no less than half precision's tolerance: products round their
+// operands to
+//         ten bits (TF32, unless Triton is told otherwise).
+enum class Precision { kOwn, kOther, kOtherProducts };
 
 // Per dtype; see the formulas above.
 struct ErrorTolerance {

@@ -78,17 +78,18 @@ TEST(Compare, RejectsHalfPrecisionWorkOnFullPrecisionTasks) {
     x = std::ldexp(std::round(mantissa * 2048) / 2048, exponent);  // float16's 11 bits.
   }
   EXPECT_EQ(judge(candidate, truth).outcome, Outcome::kWrongOutput);
-  EXPECT_EQ(judge(candidate, truth, Precision::kHalf).outcome, Outcome::kPass);
+  EXPECT_EQ(judge(candidate, truth, Precision::kOtherProducts).outcome, Outcome::kPass);
+  EXPECT_EQ(judge(candidate, truth, Precision::kOther).outcome, Outcome::kWrongOutput);
   candidate[500] += 0.1f;
-  EXPECT_EQ(judge(candidate, truth, Precision::kHalf).outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(judge(candidate, truth, Precision::kOtherProducts).outcome, Outcome::kWrongOutput);
 }
 
 TEST(Compare, OnlyProductsInAnotherPrecisionAreHeldToHalfPrecisionsTolerance) {
   CaseSpec own, other;
   other.other_precision = true;
   const std::string products = "acc += tl.dot(a, b)\n", sums = "acc += tl.sum(a * b, axis=1)\n";
-  EXPECT_EQ(precision_of(other, products), Precision::kHalf);
-  EXPECT_EQ(precision_of(other, sums), Precision::kOwn);
+  EXPECT_EQ(precision_of(other, products), Precision::kOtherProducts);
+  EXPECT_EQ(precision_of(other, sums), Precision::kOther);
   EXPECT_EQ(precision_of(own, products), Precision::kOwn);
 }
 

@@ -204,6 +204,10 @@ GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double
   answer.outcome = outcome_from_string(answer.body.value("outcome", "")).value_or(Outcome::kHarnessFault);
   answer.message = answer.body.value("message", "");
   answer.lost = answer.body.value("lost", false);
+  if (answer.body.contains("ended")) {
+    answer.ended = answer.message;
+    lane.channel.reset();
+  }
   if (answer.body.contains("quarantined")) {
     log_warn(cat(lane.info.device, ": ", answer.message));
     lane.channel.reset();
@@ -238,7 +242,7 @@ GpuAnswer GpuLease::run(const GpuRun& run) {
               {"case", run.name},
               {"values", run.values},
               {"additional", run.additional},
-              {"half_tolerance", run.precision == Precision::kHalf},
+              {"precision", static_cast<int>(run.precision)},
               {"weight_seed", run.weight_seed},
               {"input_seed", run.input_seed},
               {"poison", run.poison},

@@ -62,6 +62,7 @@ struct GpuAnswer {
   Outcome outcome = Outcome::kHarnessFault;
   std::string message;
   bool lost = false;  // The judge is gone: worth another try.
+  std::string ended;  // What the reference did to it; "" = nothing.
   Json body;          // Everything the judge said.
 };
 

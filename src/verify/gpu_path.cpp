@@ -37,12 +37,18 @@ int64_t GpuPath::input_seed(const CaseSpec& spec, int64_t index) const {
 
 StageEnd GpuPath::end(const GpuAnswer& answer) {
   lost_ |= answer.lost;
+  if (!answer.ended.empty()) tools_.references->blame(reference_->key, answer.ended);
   if (answer.lost) lane_.reset();  // Another attempt takes it while this one's results are still looked at.
   return {answer.outcome, answer.message};
 }
 
 StageEnd GpuPath::ask_for_reference() {
   reference_ = tools_.references->ask(task_, cases_, weight_seed_);
+  std::string blamed = tools_.references->blamed(reference_->key);
+  if (!blamed.empty()) {
+    task_failure_ = blamed;
+    return {Outcome::kHarnessFault, cat("task ", task_.id, " is of no use: ", blamed)};
+  }
   if (reference_->failure.empty()) return {};
   lost_ |= reference_->lost;
   if (!reference_->lost) task_failure_ = reference_->failure;

@@ -7,6 +7,7 @@
 namespace tritonrl {
 namespace {
 
+constexpr int kChances = 2;
 constexpr size_t kMaxAnswers = 4096;  // A recording of a reference is a few kilobytes.
 
 Json recorded_cases(const std::vector<CaseSpec>& cases) {
@@ -24,6 +25,19 @@ Json case_question(const CaseSpec& spec) {
   if (spec.other_precision) question["dtype"] = "other";
   if (spec.additional) question["additional"] = true;
   return question;
+}
+
+void ReferenceCache::blame(const std::string& key, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  auto& [times, last] = blamed_[key];
+  ++times;
+  last = why;
+}
+
+std::string ReferenceCache::blamed(const std::string& key) const {
+  std::lock_guard lock(mutex_);
+  auto it = blamed_.find(key);
+  return it == blamed_.end() || it->second.first < kChances ? "" : it->second.second;
 }
 
 std::shared_ptr<const Reference> ReferenceCache::ask(const Task& task, const std::vector<CaseSpec>& cases,

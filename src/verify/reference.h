@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/task.h"
@@ -35,6 +36,11 @@ class ReferenceCache {
   // Blocks. One question asked by many at once is answered once. Thread rule: any thread.
   std::shared_ptr<const Reference> ask(const Task& task, const std::vector<CaseSpec>& cases, int64_t weight_seed);
 
+  // That replaying the reference of `key` ended a process of ours. Once may be chance; after that it is the reason why
+  // the task is of no use, and blamed() says it ("" until then). Thread rule: any thread.
+  void blame(const std::string& key, const std::string& why);
+  std::string blamed(const std::string& key) const;
+
  private:
   using Future = std::shared_future<std::shared_ptr<const Reference>>;
   std::shared_ptr<const Reference> record(const std::string& key, const Task& task, const std::vector<CaseSpec>& cases,
@@ -42,8 +48,9 @@ class ReferenceCache {
   WorkerPool& pool_;
   double deadline_s_;
   int64_t memory_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, Future> answers_;
+  std::map<std::string, std::pair<int, std::string>> blamed_;  // How often, and why last.
 };
 
 // A case as a `record` job of a reference, or an oracle, asks for it.

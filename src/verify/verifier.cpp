@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTaskset = "/usr/bin/taskset";
+constexpr int kLintAttempts = 3;  // A reference that ends the judge twice is known then.
 
 // Children learn weight seeds, which come from the same secret as the inputs. A guess at a configured seed can be held
 // against one, but each guess costs this many dependent steps (about 30 ms of a core), and validate() leaves 2^32 of
@@ -161,13 +162,12 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
 StageEnd Verifier::lint_on_gpu(const Task& task, const std::map<std::string, int64_t>& sizes,
                                TaskFindings* found) const {
   GpuTools tools{lanes_.get(), references_.get(), seams_.timing.get()};
-  StageEnd ended;
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    GpuPath path(tools, task, {{"full", sizes, false, 2}}, 1, Rng(1), Rng(2));  // Gives its GPU back each time.
-    ended = path.lint(config_.oracle_deadline_s, found);
-    if (!path.worth_another_try()) break;
+  for (int attempt = 0;; ++attempt) {
+    GpuPath path(tools, task, {{"full", sizes, false, 2}}, 1, Rng(1), Rng(2));
+    StageEnd ended = path.lint(config_.oracle_deadline_s, found);
+    if (!path.worth_another_try()) return ended;
+    if (attempt == kLintAttempts - 1) throw environment_error(ended.message);
   }
-  return ended;
 }
 
 int64_t Verifier::workers() const {

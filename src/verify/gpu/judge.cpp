@@ -99,9 +99,20 @@ void Judge::serve() {
     } catch (const std::exception& error) {
       reply = {{"outcome", "harness_fault"}, {"message", std::string(error.what()).substr(0, 1000)}};
     }
+    std::string lost = lost_context();
+    if (!lost.empty()) reply = {{"outcome", "harness_fault"}, {"message", lost}, {"lost", true}, {"ended", lost}};
     reply["spent"] = spent_.json();
-    if (!verifier_.send(reply)) return;
+    if (!verifier_.send(reply) || !lost.empty()) return;
   }
+}
+
+// After an assertion in one of ATen's kernels, say, every call fails until the process ends. What a candidate does is
+// done in a replayer, so it was the reference.
+std::string Judge::lost_context() const {
+  if (!options_.device.is_cuda()) return "";
+  cudaError_t error = cudaDeviceSynchronize();
+  if (error == cudaSuccess || error == cudaErrorMemoryAllocation) return "";
+  return cat("the reference ends the GPU's context: ", cudaGetErrorString(error));
 }
 
 Json Judge::answer(const Json& question, std::string payload) {

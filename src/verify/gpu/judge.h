@@ -12,7 +12,7 @@
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (bundle.h); replaces the last one
-//   run        {"task", "case", "values", "additional", "half_tolerance", "weight_seed", "input_seed", "poison",
+//   run        {"task", "case", "values", "additional", "precision", "weight_seed", "input_seed", "poison",
 //   "launches", "deadline_s"}
 //                                      -> {"outcome", "message", "worst"}, or for an additional case that the reference
 //                                         cannot do {"outcome": "pass", "skipped": why}
@@ -28,7 +28,8 @@
 // doing, unless the replayer was killed from outside (for want of memory, say): that is the machine's.
 //
 // A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, and
-// {"quarantined": reason} that this GPU is given up.
+// {"quarantined": reason} that this GPU is given up. {"ended": reason}: the reference spoilt this process's context,
+// and this answer is its last.
 #pragma once
 
 #include <list>
@@ -106,6 +107,7 @@ class Judge {
   Json run(const Json& question);
   Json time(const Json& question);
   Json lint(const Json& question);
+  std::string lost_context() const;  // Why nothing runs in this process any more; "" = it does.
   Json twice(const Json& question, Json (Judge::*fn)(const Json&));
   Json measure(const Json& question);
 

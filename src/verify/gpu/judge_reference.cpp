@@ -215,16 +215,15 @@ void Judge::make_room(const Json& question) {
 const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   auto seed = question.at("input_seed").get<int64_t>();
   std::string values = question.value("values", "");
-  bool half = question.value("half_tolerance", false);
+  int precision = question.value("precision", 0);
   std::string key = cat(question.at("task").get<std::string>(), "|", at.plan->name, "|",
-                        question.at("weight_seed").get<int64_t>(), "|", seed, "|", values, "|", half);
-  auto precision = half ? Precision::kHalf : Precision::kOwn;
+                        question.at("weight_seed").get<int64_t>(), "|", seed, "|", values, "|", precision);
   Oracle made;
   for (int attempt = 0;; ++attempt) {
     try {
       if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
       draw_inputs(at, seed, values);
-      made = make_oracle(at, seed, precision, question.value("additional", false));
+      made = make_oracle(at, seed, static_cast<Precision>(precision), question.value("additional", false));
       break;
     } catch (const c10::OutOfMemoryError&) {
       if (attempt == 2) throw;

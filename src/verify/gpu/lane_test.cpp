@@ -201,6 +201,7 @@ TEST_F(LaneTest, LintTellsWhichWrongAnswersWouldPass) {
   };
   EXPECT_EQ(lint("torch.relu(x) * 2"), "");
   EXPECT_EQ(lint("torch.relu(x).select(1, 3)"), "");  // Flat, with a stride.
+  EXPECT_EQ(lint("torch.relu(x).sum()"), "");         // A single number is its own mean.
   EXPECT_EQ(lint("torch.relu(torch.sigmoid(x))"), "drop aten.relu.default");
   EXPECT_EQ(lint("x.abs().neg().relu() + 0"),
             "zeros, means, negated outputs, rotated outputs, zero, input_independent, drop aten.add.Tensor");
@@ -347,6 +348,30 @@ TEST_F(LaneTest, LostJudgeGivesTheGpuBackForAnotherAttempt) {
   GpuPath second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
   StageEnd ended = second.lint(30, &found);
   EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+}
+
+TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
+  if (GpuLanes::devices().empty()) GTEST_SKIP() << "no NVIDIA GPU on this machine";
+  auto lanes = GpuLanes::open({GpuLanes::devices()[0]});
+  ReferenceCache references(*pool_, 60, int64_t{1} << 30);
+  GpuTools tools{lanes.get(), &references, &timing_};
+  auto lint = [&](const std::string& forward) {
+    Task task;
+    task.source =
+        cat("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n  def forward(self, x):\n    return ",
+            forward, "\ndef get_inputs():\n  return [torch.randn(64)]\ndef get_init_inputs():\n  return []\n");
+    TaskFindings found;
+    GpuPath path(tools, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    StageEnd ended = path.lint(30, &found);
+    return cat(to_string(ended.outcome), path.worth_another_try() ? " lost " : " ", path.task_failure());
+  };
+  const std::string outside = "torch.nn.functional.binary_cross_entropy(x * 9, x * 0 + 1)";
+  EXPECT_EQ(lint("torch.relu(x)"), "pass ");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_EQ(lint(outside), "harness_fault lost ");
+    EXPECT_EQ(lint("torch.relu(x)"), "pass ");
+  }
+  EXPECT_THAT(lint(outside), HasSubstr("harness_fault the reference ends the GPU's context"));
 }
 
 TEST_F(LaneTest, TimingNeedsAGpu) {

@@ -90,7 +90,7 @@ DeviceLint lint_on_device(const DeviceLintRequest& request) {
     if (judge(request, outputs) == Outcome::kPass) lint.add(flag, detail + " would pass");
   };
   control("control", "zeros", each(right, [](const at::Tensor& t) { return at::zeros_like(t); }));
-  control("control", "means", each(right, mean_of));
+  if (largest > 1) control("control", "means", each(right, mean_of));  // Of one number the mean is the answer.
   control("control", "negated outputs", each(right, negated));
   if (largest > 1) {
     control("control", "rotated outputs",

@@ -58,7 +58,17 @@ Config with_every_extension(Config config) {
 
 std::unique_ptr<Credit> make_credit(const RlConfig& config) {
   if (config.credit == "best_of_n") return make_best_of_n(config.best_of_n);
-  throw usage_error("credit '" + config.credit + "' is not known", "rl.credit", "known: best_of_n");
+  if (config.credit == "reward_weighted") return make_reward_weighted(config.reward_weighted);
+  if (config.credit == "reinforce") return make_reinforce(config.advantage);
+  if (config.credit == "rloo") return make_rloo(config.advantage);
+  if (config.credit == "grpo") return make_grpo(config.advantage);
+  if (config.credit == "reinforce_pp") return make_reinforce_pp(config.advantage);
+  throw usage_error("credit '" + config.credit + "' is not known", "rl.credit",
+                    "known: best_of_n, reward_weighted, reinforce, rloo, grpo, reinforce_pp");
+}
+
+bool has_advantages(const RlConfig& config) {
+  return config.credit != "best_of_n" && config.credit != "reward_weighted";
 }
 
 void check_choices(const Config& config) {

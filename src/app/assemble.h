@@ -20,6 +20,7 @@ VerifySeams make_verify_seams(const Config& config);
 // The same config with the extensions that decide about a verdict and its time.
 Config with_every_extension(Config config);
 std::unique_ptr<Credit> make_credit(const RlConfig& config);
+bool has_advantages(const RlConfig& config);  // Does that credit give advantages, for rl.loss?
 
 // Throws Error (usage) when one of the names above means nothing, with no tasks at hand.
 void check_choices(const Config& config);

@@ -12,7 +12,13 @@ void RunConfig::validate() const {
 void RlConfig::validate() const {
   if (steps < 0 || tasks_per_step < 1 || samples < 1)
     throw usage_error("tasks_per_step and samples must be at least 1");
-  if (best_of_n.keep > samples) {
+  if (overlong_tokens < 1 || resample_rounds < 0) {
+    throw usage_error("overlong_tokens must be positive, resample_rounds not negative");
+  }
+  if ((credit == "rloo" || credit == "grpo" || credit == "reinforce_pp") && samples < 2) {
+    throw usage_error(cat("credit: ", credit, " compares the answers to a task: samples must be at least 2"));
+  }
+  if (credit == "best_of_n" && best_of_n.keep > samples) {
     throw usage_error(cat("best_of_n.keep = ", best_of_n.keep, " exceeds samples = ", samples), "",
                       "keep at most as many as are sampled");
   }

@@ -11,6 +11,7 @@
 #include "policy/policy.h"
 #include "reward/reward.h"
 #include "train/credit/credit.h"
+#include "train/policy_loss.h"
 #include "train/trainer.h"
 #include "verify/verifier.h"
 
@@ -48,6 +49,12 @@ struct RlConfig {
   int64_t samples = 10;  // N.
   std::string credit = "best_of_n";
   BestOfNConfig best_of_n;
+  RewardWeightedConfig reward_weighted;
+  AdvantageConfig advantage;
+  PolicyLossConfig loss;
+  std::string overlong = "none";
+  int64_t overlong_tokens = 64;
+  int64_t resample_rounds = 0;
   SamplingConfig sampling;
   TrainConfig train;
   bool audit = false;
@@ -57,8 +64,19 @@ struct RlConfig {
     v("steps", steps, "rounds of sample, verify, train; 0 = none");
     v("tasks_per_step", tasks_per_step, "tasks a round");
     v("samples", samples, "answers per task (N)");
-    v.choice("credit", credit, {"best_of_n"}, "how rewards become training weights");
+    v.choice("credit", credit, {"best_of_n", "reward_weighted", "reinforce", "rloo", "grpo", "reinforce_pp"},
+             "how rewards become training weights");
     v("best_of_n", best_of_n, "");
+    v("reward_weighted", reward_weighted, "");
+    v("advantage", advantage, "reinforce, rloo, grpo, reinforce_pp: rewards to advantages");
+    v("loss", loss, "reinforce, rloo, grpo, reinforce_pp: advantages to a loss");
+    v.choice("overlong", overlong, {"none", "penalty"},
+             "penalty: answers lose up to 1 over their last overlong_tokens before max_new_tokens (DAPO)");
+    v("overlong_tokens", overlong_tokens, "tokens over which the penalty grows");
+    v("resample_rounds", resample_rounds,
+      "further rounds of tasks in a step while groups whose rewards are all equal leave less than tasks_per_step "
+      "(DAPO's "
+      "dynamic sampling); 0 = keep every group");
     v("sampling", sampling, "");
     v("train", train, "");
     v("audit", audit,

@@ -2,7 +2,9 @@
 #include "app/pipeline.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "app/assemble.h"
 #include "app/preflight.h"
@@ -11,6 +13,7 @@
 #include "base/memory.h"
 #include "data/leaks.h"
 #include "report/report.h"
+#include "train/code_tokens.h"
 
 namespace tritonrl {
 
@@ -41,7 +44,8 @@ class Pipeline {
     }
     if (config_.rl.steps > 0) {
       auto sampler = make_task_sampler(config_.data.sampler, splits_.rl);
-      for (int64_t step = 1; step <= config_.rl.steps; ++step) reinforce(step, *sampler);
+      auto credit = make_credit(config_.rl);
+      for (int64_t step = 1; step <= config_.rl.steps; ++step) reinforce(step, *sampler, *credit);
       evaluate("rl");
       if (config_.rl.audit) audit();
     }
@@ -227,99 +231,240 @@ class Pipeline {
     run_.mark_done("sft", to_json(summary));
   }
 
-  void reinforce(int64_t step, TaskSampler& sampler) {
+  // What the rollouts of one step brought.
+  struct Experience {
+    Verified verified;
+    Scores scores;
+    std::vector<bool> trained_on;  // One a group; the others' rewards are all equal (rl.resample_rounds).
+    std::vector<TaskResult> results;
+    std::map<std::string, int64_t> outcomes;
+    int64_t rounds = 0;
+  };
+
+  Judged judge(const Verdict& verdict, const Rollout& rollout) {
+    Judged judged{reward(verdict, config_.reward), verdict.correct()};
+    if (!judged.reward) return judged;
+    judged.noise = reward_noise(verdict, config_.reward);
+    if (config_.reward.shape == "hierarchical" && has_advantages(config_.rl)) {
+      RewardParts parts = *reward_parts(verdict, config_.reward);
+      judged.reward = parts.code;
+      judged.plan = parts.plan;
+      judged.code = code_tokens(policy().tokenizer(), rollout);
+    }
+    if (config_.rl.overlong == "penalty") {
+      *judged.reward += overlong_penalty(static_cast<int64_t>(rollout.tokens.size()), rollout.finished,
+                                         config_.rl.sampling.max_new_tokens, config_.rl.overlong_tokens);
+    }
+    return judged;
+  }
+
+  static bool all_equal(const std::vector<Judged>& group) {
+    std::set<double> rewards, plans;
+    for (const Judged& judged : group) {
+      if (!judged.reward) continue;
+      rewards.insert(*judged.reward);
+      plans.insert(judged.plan);
+    }
+    return rewards.size() < 2 && plans.size() < 2;
+  }
+
+  Experience gather(TaskSampler& sampler, const Rng& rng, const std::string& phase) {
+    Experience all;
+    int64_t wanted = config_.rl.tasks_per_step;
+    while (wanted > 0 && all.rounds <= config_.rl.resample_rounds) {
+      std::vector<Task> tasks;
+      for (const Task* task : sampler.next(wanted)) tasks.push_back(*task);
+      Rng draws = all.rounds == 0 ? rng : rng.at(static_cast<uint64_t>(all.rounds));
+      Verified verified =
+          roll_out_and_verify(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling, draws, phase);
+      std::vector<TaskResult> results;
+      for (size_t g = 0; g < verified.groups.size(); ++g) {
+        TaskResult result{verified.groups[g].task.id, verified.groups[g].task.level, 0, 0};
+        all.scores.emplace_back();
+        for (size_t r = 0; r < verified.verdicts[g].size(); ++r) {
+          const Verdict& verdict = verified.verdicts[g][r];
+          Judged judged = judge(verdict, verified.groups[g].rollouts[r]);
+          record(verdict, phase, judged.reward);
+          ++all.outcomes[to_string(verdict.outcome)];
+          result.samples += judged.reward.has_value();
+          result.correct += judged.reward && judged.correct;
+          all.scores.back().push_back(std::move(judged));
+        }
+        results.push_back(result);
+        bool useful = config_.rl.resample_rounds == 0 || !all_equal(all.scores.back());
+        all.trained_on.push_back(useful);
+        wanted -= useful;
+      }
+      sampler.observe(results);
+      all.results.insert(all.results.end(), results.begin(), results.end());
+      all.verified.rollout_seconds += verified.rollout_seconds;
+      all.verified.verify_seconds += verified.verify_seconds;
+      all.verified.tokens += verified.tokens;
+      std::move(verified.groups.begin(), verified.groups.end(), std::back_inserter(all.verified.groups));
+      std::move(verified.verdicts.begin(), verified.verdicts.end(), std::back_inserter(all.verified.verdicts));
+      ++all.rounds;
+      if (config_.rl.resample_rounds == 0) break;
+    }
+    return all;
+  }
+
+  void reinforce(int64_t step, TaskSampler& sampler, Credit& credit) {
     std::string phase = cat("rl/step_", step), name = cat("rl_", step);
     if (run_.phase_done(phase)) {
-      sampler.restore(run_.phase_data(phase)["sampler"]);
+      Json data = run_.phase_data(phase);
+      sampler.restore(data["sampler"]);
+      credit.restore(data.value("credit", Json::object()));
       return;
     }
-    attach_adapter(step == 1 ? (config_.sft.enabled ? "sft" : "fresh") : cat("rl_", step - 1));
+    attach_adapter(step == 1 ? rl_start() : cat("rl_", step - 1));
     double start = now_s();
-    std::vector<Task> tasks;
-    for (const Task* task : sampler.next(config_.rl.tasks_per_step)) tasks.push_back(*task);
     Rng rng = rng_.at("rl").at(static_cast<uint64_t>(step));
-    Verified verified = roll_out_and_verify(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling,
-                                            rng.at("rollouts"), phase);
+    Experience experience = gather(sampler, rng.at("rollouts"), phase);
+    save_rollouts(rollouts_file(step), experience.verified, experience.scores);
 
-    Rewards rewards;
-    Correct correct;
-    std::vector<TaskResult> results;
-    std::vector<double> scored;
-    std::map<std::string, int64_t> outcomes;
-    for (size_t g = 0; g < verified.groups.size(); ++g) {
-      rewards.emplace_back();
-      correct.emplace_back();
-      TaskResult result{verified.groups[g].task.id, verified.groups[g].task.level, 0, 0};
-      for (const Verdict& verdict : verified.verdicts[g]) {
-        auto value = reward(verdict, config_.reward);
-        record(verdict, phase, value);
-        rewards.back().push_back(value);
-        correct.back().push_back(verdict.correct());
-        ++outcomes[to_string(verdict.outcome)];
-        if (!value) continue;
-        scored.push_back(*value);
-        ++result.samples;
-        result.correct += verdict.correct();
-      }
-      results.push_back(result);
+    std::vector<Group> groups;
+    Scores scores;
+    for (size_t g = 0; g < experience.scores.size(); ++g) {
+      if (!experience.trained_on[g]) continue;
+      groups.push_back(experience.verified.groups[g]);
+      scores.push_back(experience.scores[g]);
     }
-    sampler.observe(results);
-    save_rollouts(rollouts_file(step), verified, rewards);
-
-    auto examples = make_credit(config_.rl)->assign(verified.groups, rewards, correct);
+    auto examples = credit.assign(groups, scores);
     TrainSummary summary;
     if (examples.empty()) {
       log_warn(phase + ": no sample earned credit, the policy stays as it is");
     } else {
       summary = train_examples(examples, config_.rl.train, rng.at("update"), phase, cat("rl ", step));
     }
-    save_checkpoint(name);
-    int64_t total = 0, right = 0;
-    for (const TaskResult& r : results) total += r.samples, right += r.correct;
+    save_checkpoint(name, optimizer_ ? &*optimizer_ : nullptr);
+    write_step(step, experience, examples, summary, sampler, now_s() - start);
+    run_.mark_done(phase, {{"sampler", sampler.state()},
+                           {"credit", credit.state()},
+                           {"kept", examples.size()},
+                           {"update", to_json(summary)}});
+  }
+
+  void write_step(int64_t step, const Experience& experience, const std::vector<TrainExample>& examples,
+                  const TrainSummary& summary, const TaskSampler& sampler, double seconds) {
+    std::string phase = cat("rl/step_", step);
+    std::vector<double> rewards, spreads, lengths;
+    int64_t right = 0, equal = 0, cut_off = 0, rollouts = 0;
+    for (size_t g = 0; g < experience.scores.size(); ++g) {
+      std::vector<double> of_group;
+      equal += all_equal(experience.scores[g]);
+      for (size_t r = 0; r < experience.scores[g].size(); ++r) {
+        const Rollout& rollout = experience.verified.groups[g].rollouts[r];
+        lengths.push_back(static_cast<double>(rollout.tokens.size()));
+        cut_off += !rollout.finished;
+        ++rollouts;
+        const Judged& judged = experience.scores[g][r];
+        if (!judged.reward) continue;
+        of_group.push_back(*judged.reward);
+        right += judged.correct;
+      }
+      rewards.insert(rewards.end(), of_group.begin(), of_group.end());
+      if (of_group.size() > 1) spreads.push_back(stddev(of_group));
+    }
+    auto share = [](int64_t k, int64_t n) { return n ? static_cast<double>(k) / static_cast<double>(n) : 0.0; };
+    auto scored = static_cast<int64_t>(rewards.size());
+    auto faults = experience.outcomes.find("harness_fault");
     Json line = {{"phase", "rl"},
                  {"unit", phase},
                  {"step", step},
-                 {"reward/mean", mean(scored)},
-                 {"reward/std", stddev(scored)},
-                 {"correct_rate", total ? static_cast<double>(right) / static_cast<double>(total) : 0.0},
-                 {"rollouts", static_cast<int64_t>(scored.size())},
-                 {"harness_faults", outcomes["harness_fault"]},
+                 {"reward/mean", mean(rewards)},
+                 {"reward/std", stddev(rewards)},
+                 {"reward/std_in_group", mean(spreads)},
+                 {"reward/zero_variance_share", share(equal, static_cast<int64_t>(experience.scores.size()))},
+                 {"correct_rate", share(right, scored)},
+                 {"rollouts", scored},
+                 {"rollout_rounds", experience.rounds},
+                 {"harness_faults", faults == experience.outcomes.end() ? 0 : faults->second},
+                 {"length/mean", mean(lengths)},
+                 {"length/cut_off_share", share(cut_off, rollouts)},
                  {"kept", static_cast<int64_t>(examples.size())},
                  {"loss", summary.last_loss},
-                 {"tokens", verified.tokens},
-                 {"time/phase/rollout", verified.rollout_seconds},
-                 {"time/phase/verify", verified.verify_seconds},
+                 {"tokens", experience.verified.tokens},
+                 {"memory/resident_bytes", resident_bytes()},
+                 {"time/phase/rollout", experience.verified.rollout_seconds},
+                 {"time/phase/verify", experience.verified.verify_seconds},
                  {"time/phase/update", summary.seconds},
-                 {"seconds", now_s() - start}};
-    for (const auto& [outcome, count] : outcomes) line["verify/outcome/" + outcome] = count;
+                 {"seconds", seconds}};
+    add_policy_metrics(summary.policy, &line);
+    for (const auto& [outcome, count] : experience.outcomes) line["verify/outcome/" + outcome] = count;
     for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
     run_.steps().write(line);
-    log_info(cat(phase, ": reward ", fixed(mean(scored), 3), ", ", right, " of ", total, " correct, ", examples.size(),
-                 " kept"));
-    run_.mark_done(phase, {{"sampler", sampler.state()}, {"kept", examples.size()}, {"update", to_json(summary)}});
+    log_info(cat(phase, ": reward ", fixed(mean(rewards), 3), ", ", right, " of ", scored, " correct, ",
+                 examples.size(), " kept"));
   }
+
+  static void add_policy_metrics(const PolicyLossMetrics& m, Json* line) {
+    if (m.tokens == 0) return;
+    auto n = static_cast<double>(m.tokens);
+    Json metrics = {{"policy/ratio_mean", m.ratio / n},
+                    {"policy/ratio_max", m.ratio_max},
+                    {"policy/clip_low_share", static_cast<double>(m.clipped_low) / n},
+                    {"policy/clip_high_share", static_cast<double>(m.clipped_high) / n},
+                    {"policy/kl_old_k1", m.old_k1 / n},
+                    {"policy/kl_old_k3", m.old_k3 / n},
+                    {"policy/kl_reference", m.reference_kl / n},
+                    {"policy/entropy", m.entropy / n},
+                    {"policy/rollout_difference_mean", m.sampled_difference / n},
+                    {"policy/rollout_difference_max", m.sampled_difference_max},
+                    {"policy/corrected_share", static_cast<double>(m.corrected) / n},
+                    {"policy/vetoed", m.vetoed}};
+    line->update(metrics);
+  }
+
+  std::string rl_start() const { return config_.sft.enabled ? "sft" : "fresh"; }
 
   TrainSummary train_examples(const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
                               const std::string& phase, const std::string& what) {
     std::optional<Progress> bar;
-    TrainSummary summary = train(policy(), examples, config, rng, [&](const UpdateReport& r) {
+    auto on_update = [&](const UpdateReport& r) {
       if (!bar) bar.emplace(what, r.steps, "steps");
       double rate = static_cast<double>(r.tokens) / r.seconds;
       bar->update(r.step, cat("loss ", fixed(r.loss, 3), ", ", fixed(rate, 0), " tokens/s"));
-      run_.steps().write({{"phase", phase == "sft" ? phase : phase + "/update"},
-                          {"unit", phase},
-                          {"step", r.step},
-                          {"loss", r.loss},
-                          {"lr", r.lr},
-                          {"grad_norm", r.grad_norm},
-                          {"tokens", r.tokens},
-                          {"tokens_per_s", rate},
-                          {"memory/resident_bytes", resident_bytes()},
-                          {"seconds", r.seconds}});
+      Json line = {{"phase", phase == "sft" ? phase : phase + "/update"},
+                   {"unit", phase},
+                   {"step", r.step},
+                   {"loss", r.loss},
+                   {"lr", r.lr},
+                   {"grad_norm", r.grad_norm},
+                   {"tokens", r.tokens},
+                   {"tokens_per_s", rate},
+                   {"memory/resident_bytes", resident_bytes()},
+                   {"seconds", r.seconds}};
+      add_policy_metrics(r.policy, &line);
+      run_.steps().write(line);
       return true;
-    });
+    };
+    AdamW* kept = config.optimizer.schedule == "constant" && phase != "sft" ? &optimizer_of(attached_) : nullptr;
+    TrainSummary summary;
+    if (examples.front().has_advantages()) {
+      PolicyUpdate how;
+      how.loss = config_.rl.loss;
+      how.temperature = config_.rl.sampling.temperature > 0 ? config_.rl.sampling.temperature : 1;
+      how.longest_answer = config_.rl.sampling.max_new_tokens;
+      if (how.loss.kl > 0 && config_.sft.enabled) {
+        if (!reference_) reference_ = LoraAdapter::load(checkpoint(rl_start()).string(), policy().weights());
+        how.reference = &*reference_;
+      }
+      summary = train_policy(policy(), examples, config, how, rng, on_update, kept);
+    } else {
+      summary = train(policy(), examples, config, rng, on_update, kept);
+    }
     if (interrupted()) throw Interrupted();
     return summary;
+  }
+
+  // The optimizer that goes on from the checkpoint `name`, whose adapter is attached.
+  AdamW& optimizer_of(const std::string& name) {
+    if (!optimizer_) {
+      optimizer_.emplace(config_.rl.train.optimizer, policy().adapter().parameters());
+      fs::path file = checkpoint(name) / "optimizer.safetensors";
+      if (fs::exists(file)) optimizer_->load(file.string());
+    }
+    return *optimizer_;
   }
 
   // ------------------------------------------------------------------------------------------------------- checkpoints
@@ -328,7 +473,7 @@ class Pipeline {
 
   void remove_checkpoint(const std::string& name) { fs::remove_all(checkpoint(name)); }
 
-  void save_checkpoint(const std::string& name) {
+  void save_checkpoint(const std::string& name, const AdamW* optimizer = nullptr) {
     fs::path unfinished = checkpoint(name + ".tmp");
     fs::remove_all(unfinished);
     policy().adapter().save(unfinished.string(), fs::canonical(policy().config().model).string());
@@ -336,6 +481,7 @@ class Pipeline {
       fs::path from = fs::path(policy().config().model) / file;
       if (fs::exists(from)) fs::copy_file(from, unfinished / file, fs::copy_options::overwrite_existing);
     }
+    if (optimizer) optimizer->save((unfinished / "optimizer.safetensors").string());
     remove_checkpoint(name);
     fs::rename(unfinished, checkpoint(name));
     attached_ = name;
@@ -345,6 +491,7 @@ class Pipeline {
   void attach_adapter(std::string name) {
     if (name == "rl") name = cat("rl_", config_.rl.steps);
     if (name == attached_) return;
+    optimizer_.reset();  // It was that of the adapter that goes.
     if (name == "base") {
       policy().remove_adapter();
     } else if (name == "fresh") {
@@ -408,7 +555,7 @@ class Pipeline {
            cat("rollouts/step_", std::string(6 - std::min<size_t>(6, cat(step).size()), '0'), step, ".jsonl");
   }
 
-  static void save_rollouts(const fs::path& path, const Verified& verified, const Rewards& rewards) {
+  static void save_rollouts(const fs::path& path, const Verified& verified, const Scores& scores) {
     std::string lines;
     for (size_t g = 0; g < verified.groups.size(); ++g) {
       for (size_t r = 0; r < verified.groups[g].rollouts.size(); ++r) {
@@ -419,7 +566,7 @@ class Pipeline {
                             {"tokens", rollout.tokens},
                             {"log_probs", rollout.log_probs},
                             {"finished", rollout.finished},
-                            {"reward", rewards[g][r] ? Json(*rewards[g][r]) : Json()},
+                            {"reward", scores[g][r].reward ? Json(*scores[g][r].reward) : Json()},
                             {"outcome", to_string(verified.verdicts[g][r].outcome)}}) +
                  "\n";
       }
@@ -458,6 +605,8 @@ class Pipeline {
   Rng rng_;
   Splits splits_;
   std::optional<Policy> policy_;
+  std::optional<AdamW> optimizer_;        // Of the attached adapter, where it is kept over steps.
+  std::optional<LoraAdapter> reference_;  // The policy that RL began with, for rl.loss.kl.
   std::unique_ptr<Verifier> verifier_;
   bool verifier_is_full_ = false;
   std::string attached_;

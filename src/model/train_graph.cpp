@@ -160,41 +160,110 @@ class Graph {
   std::vector<LayerSaved> saved_;
 };
 
-// Loss over the rows that carry it; with dx, fills it with the gradient of the residual stream.
-LossResult head_loss(const Weights& w, const at::Tensor& x, const PackedBatch& batch, at::Tensor* dx) {
-  LossResult result;
-  auto rows = static_cast<int64_t>(batch.loss_rows.size());
-  CHECK(batch.loss_weights.size() == batch.loss_rows.size()) << "one weight a loss row";
-  if (dx) *dx = at::zeros_like(x);
-  for (int64_t begin = 0; begin < rows; begin += kHeadRows) {
-    int64_t count = std::min(kHeadRows, rows - begin);
-    auto index = at::empty({count}, at::kLong), target = at::empty({count}, at::kInt);
-    auto weight = at::empty({count}, at::kFloat);
-    for (int64_t r = 0; r < count; ++r) {
-      int64_t row = batch.loss_rows[static_cast<size_t>(begin + r)];
-      index.data_ptr<int64_t>()[r] = row;
-      target.data_ptr<int32_t>()[r] = batch.tokens[static_cast<size_t>(row + 1)];
-      weight.data_ptr<float>()[r] = batch.loss_weights[static_cast<size_t>(begin + r)];
-    }
-    index = index.to(w.device);
-    auto picked = x.index_select(0, index);
-    at::Tensor inverse;
-    auto normed = rms_norm(picked, w.final_norm_H, w.config.rms_norm_eps, w.dtype, &inverse);
-    auto logits = linear(w.head, normed);
-    auto log_probs = cross_entropy_(logits, target.to(w.device), dx ? weight.to(w.device) : at::Tensor());
-    if (dx) {
-      auto dnormed = linear_transposed(w.head, logits);  // logits now hold their own gradient.
-      auto dpicked = at::zeros_like(picked);
-      rms_norm_backward_add_(dnormed, picked, w.final_norm_H, inverse, dpicked);
-      dx->index_add_(0, index, dpicked);
-    }
-    auto on_cpu = log_probs.to(at::kCPU).contiguous();
-    for (int64_t r = 0; r < count; ++r) {
-      float log_prob = on_cpu.data_ptr<float>()[r];
-      result.log_probs.push_back(log_prob);
-      result.loss -= static_cast<double>(batch.loss_weights[static_cast<size_t>(begin + r)]) * log_prob;
+// The rows that carry loss, a chunk at a time.
+class Head {
+ public:
+  Head(const Weights& w, const at::Tensor& x, const PackedBatch& batch, double temperature)
+      : w_(w), x_(x), batch_(batch), temperature_(temperature) {}
+
+  // Calls fn(first row, rows) for each chunk, whose logits / temperature are then in `logits`.
+  template <class Fn>
+  void each_chunk(const Fn& fn) {
+    auto rows = static_cast<int64_t>(batch_.loss_rows.size());
+    for (int64_t begin = 0; begin < rows; begin += kHeadRows) {
+      int64_t count = std::min(kHeadRows, rows - begin);
+      auto index = at::empty({count}, at::kLong), next = at::empty({count}, at::kInt);
+      for (int64_t r = 0; r < count; ++r) {
+        int64_t row = batch_.loss_rows[static_cast<size_t>(begin + r)];
+        index.data_ptr<int64_t>()[r] = row;
+        next.data_ptr<int32_t>()[r] = batch_.tokens[static_cast<size_t>(row + 1)];
+      }
+      index_ = index.to(w_.device);
+      target = next.to(w_.device);
+      picked_ = x_.index_select(0, index_);
+      logits = linear(w_.head, rms_norm(picked_, w_.final_norm_H, w_.config.rms_norm_eps, w_.dtype, &inverse_));
+      if (temperature_ != 1) logits.mul_(1 / temperature_);
+      fn(begin, count);
     }
   }
+
+  // `logits` hold the gradient of logits / temperature: adds it to the residual stream's.
+  void add_to(at::Tensor& dx) {
+    if (temperature_ != 1) logits.mul_(1 / temperature_);
+    auto dnormed = linear_transposed(w_.head, logits);
+    auto dpicked = at::zeros_like(picked_);
+    rms_norm_backward_add_(dnormed, picked_, w_.final_norm_H, inverse_, dpicked);
+    dx.index_add_(0, index_, dpicked);
+  }
+
+  // values[begin, begin + count) on the weights' device.
+  at::Tensor part(const std::vector<float>& values, int64_t begin, int64_t count) const {
+    auto out = at::empty({count}, at::kFloat);
+    std::copy_n(values.begin() + begin, count, out.data_ptr<float>());
+    return out.to(w_.device);
+  }
+
+  at::Tensor logits, target;
+
+ private:
+  const Weights& w_;
+  const at::Tensor& x_;
+  const PackedBatch& batch_;
+  double temperature_;
+  at::Tensor index_, picked_, inverse_;
+};
+
+void append(std::vector<float>& to, const at::Tensor& values) {
+  auto on_cpu = values.to(at::kCPU, at::kFloat).contiguous();
+  to.insert(to.end(), on_cpu.data_ptr<float>(), on_cpu.data_ptr<float>() + on_cpu.numel());
+}
+
+// Loss over the rows that carry it; with dx, fills it with the gradient of the residual stream.
+LossResult head_loss(const Weights& w, const at::Tensor& x, const PackedBatch& batch, double temperature,
+                     const std::vector<float>& weights, at::Tensor* dx) {
+  LossResult result;
+  CHECK(weights.size() == batch.loss_rows.size()) << "one weight a loss row";
+  if (dx) *dx = at::zeros_like(x);
+  Head head(w, x, batch, temperature);
+  head.each_chunk([&](int64_t begin, int64_t count) {
+    append(result.log_probs,
+           cross_entropy_(head.logits, head.target, dx ? head.part(weights, begin, count) : at::Tensor()));
+    if (dx) head.add_to(*dx);
+  });
+  for (size_t r = 0; r < weights.size(); ++r) result.loss -= static_cast<double>(weights[r]) * result.log_probs[r];
+  return result;
+}
+
+LossResult head_objective(const Weights& w, const at::Tensor& x, const PackedBatch& batch, const Objective& objective,
+                          at::Tensor* dx) {
+  LossResult result;
+  Head head(w, x, batch, objective.temperature);
+  head.each_chunk([&](int64_t, int64_t) {
+    auto log_p = at::log_softmax(head.logits, -1, at::kFloat);
+    append(result.log_probs, log_p.gather(1, head.target.to(at::kLong).unsqueeze(1)).squeeze(1));
+    append(result.entropies, log_p.exp().mul_(log_p).sum(-1).neg_());
+  });
+  RowGradients gradients;
+  double loss = objective.loss(result, &gradients);
+  CHECK(gradients.weights.size() == result.log_probs.size()) << "one weight a loss row";
+  if (gradients.entropies.empty()) {
+    head_loss(w, x, batch, objective.temperature, gradients.weights, dx);
+  } else {
+    CHECK(gradients.entropies.size() == result.log_probs.size()) << "one entropy weight a loss row";
+    *dx = at::zeros_like(x);
+    head.each_chunk([&](int64_t begin, int64_t count) {
+      auto log_p = at::log_softmax(head.logits, -1, at::kFloat), p = log_p.exp();
+      auto entropy = head.part(result.entropies, begin, count).unsqueeze(1);
+      auto weight = head.part(gradients.weights, begin, count).unsqueeze(1);
+      auto slope = head.part(gradients.entropies, begin, count).unsqueeze(1);
+      // d entropy / d z_j = -p_j (log p_j + entropy).
+      auto gradient = log_p.add_(entropy).mul_(slope).neg_().add_(weight).mul_(p);
+      gradient.scatter_add_(1, head.target.to(at::kLong).unsqueeze(1), weight.neg());
+      head.logits = gradient.to(head.logits.scalar_type());
+      head.add_to(*dx);
+    });
+  }
+  result.loss = loss;
   return result;
 }
 
@@ -217,15 +286,25 @@ LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const 
   at::InferenceMode no_autograd;
   Graph graph(weights, &adapter, true, dropout);
   at::Tensor x = graph.run(batch), dx;
-  LossResult result = head_loss(weights, x, batch, &dx);
+  LossResult result = head_loss(weights, x, batch, 1, batch.loss_weights, &dx);
   graph.backward(dx);
   return result;
 }
 
-LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch) {
+LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout,
+                            const Objective& objective) {
+  at::InferenceMode no_autograd;
+  Graph graph(weights, &adapter, true, dropout);
+  at::Tensor x = graph.run(batch), dx;
+  LossResult result = head_objective(weights, x, batch, objective, &dx);
+  graph.backward(dx);
+  return result;
+}
+
+LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch, double temperature) {
   at::InferenceMode no_autograd;
   at::Tensor x = Graph(weights, adapter, false, Rng(0)).run(batch);
-  return head_loss(weights, x, batch, nullptr);
+  return head_loss(weights, x, batch, temperature, batch.loss_weights, nullptr);
 }
 
 at::Tensor forward_logits(const Weights& weights, const LoraAdapter* adapter, const std::vector<int32_t>& tokens) {

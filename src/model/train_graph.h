@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/rng.h"
@@ -28,16 +29,32 @@ struct PackedBatch {
 };
 
 struct LossResult {
-  double loss = 0;               // sum of weight * -log p.
+  double loss = 0;               // sum of weight * -log p, or what the objective said.
   std::vector<float> log_probs;  // One a loss row: log p of the true next token.
+  std::vector<float> entropies;  // One a loss row, in nats, of the distribution of the next token. With an Objective.
+};
+
+// A loss that depends on the log-probabilities in another way than linearly. log p = log softmax(logits / temperature).
+struct RowGradients {
+  std::vector<float> weights;    // d loss / d(-log p), one a loss row.
+  std::vector<float> entropies;  // d loss / d entropy, one a loss row; empty = 0.
+};
+struct Objective {
+  double temperature = 1;
+  // From all loss rows of the batch: returns the loss and fills the gradients. The batch's own weights are ignored.
+  std::function<double(const LossResult& rows, RowGradients* gradients)> loss;
 };
 
 // Computes the loss and adds its gradient to the adapter's (REQUIRES: zero_gradients() was called, weights loaded for
 // training). `dropout` drives the adapter's dropout.
 LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout);
+// The same for an objective: the head runs twice, first for the log-probabilities.
+LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout,
+                            const Objective& objective);
 
 // Log-probabilities only; adapter may be null. No dropout.
-LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch);
+LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch,
+                   double temperature = 1);
 
 // Logits of every row, float [T, V]. For tests and small inputs.
 at::Tensor forward_logits(const Weights& weights, const LoraAdapter* adapter, const std::vector<int32_t>& tokens);

@@ -164,6 +164,50 @@ TEST(Lora, FreshAdapterChangesNothingAndDropoutChangesGradients) {
   EXPECT_FALSE(at::equal(gradient(1), gradient(2)));
 }
 
+// A loss of log-probabilities and entropies at a temperature, against its own differences.
+TEST(Objective, GradientIsTheSlopeOfTheLoss) {
+  auto weights = load(kGolden + "llama_tiny");
+  LoraConfig config;
+  config.dropout = 0;
+  auto adapter = LoraAdapter::create(*weights, config, Rng(3));
+  for (auto& layer : adapter.layers) layer.down[0].b_NR.normal_(0, 0.3);
+  PackedBatch batch;
+  batch.append({1, 2, 300, 4, 5}, std::vector<float>(5, 1));
+  batch.append({9, 8, 77}, std::vector<float>(3, 1));
+  for (bool with_entropy : {false, true}) {
+    Objective objective{0.7, [&](const LossResult& rows, RowGradients* gradients) {
+                          double loss = 0;
+                          for (size_t i = 0; i < rows.log_probs.size(); ++i) {
+                            double p = std::exp(rows.log_probs[i] / 8), c = 0.1 * static_cast<double>(i) - 0.2;
+                            loss += p + (with_entropy ? c * rows.entropies[i] : 0);
+                            gradients->weights.push_back(static_cast<float>(-p / 8));
+                            if (with_entropy) gradients->entropies.push_back(static_cast<float>(c));
+                          }
+                          return loss;
+                        }};
+    adapter.zero_gradients();
+    LossResult rows = forward_backward(*weights, adapter, batch, Rng(1), objective);
+    EXPECT_EQ(rows.log_probs.size(), 6u);
+    auto plain = forward(*weights, &adapter, batch, 0.7).log_probs;
+    for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], rows.log_probs[i], 1e-5);
+    auto parameters = adapter.parameters(), gradients = adapter.gradients();
+    std::vector<at::Tensor> slopes;
+    double expected = 0, h = 1e-3, losses[2];
+    for (auto& g : gradients) {
+      slopes.push_back(g.clone());
+      expected += g.square().sum().item<double>();
+    }
+    expected = std::sqrt(expected);
+    for (int side : {0, 1}) {
+      double step = (side ? 2 : -1) * h / expected;
+      for (size_t i = 0; i < parameters.size(); ++i) parameters[i].add_(slopes[i], step);
+      losses[side] = forward_backward(*weights, adapter, batch, Rng(1), objective).loss;
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) parameters[i].sub_(slopes[i], h / expected);
+    EXPECT_NEAR((losses[1] - losses[0]) / (2 * h), expected, 0.01 * expected) << with_entropy;
+  }
+}
+
 TEST(Dropout, KeepsTheRightShareAndItsBackwardIsTheSameMask) {
   auto x = at::ones({500, 401});
   auto y = seeded_dropout(x, 0.3, 12345), again = seeded_dropout(x, 0.3, 12345), other = seeded_dropout(x, 0.3, 12346);

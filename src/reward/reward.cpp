@@ -86,4 +86,12 @@ std::optional<double> reward(const Verdict& verdict, const RewardConfig& config)
   return staged_reward(verdict, config);
 }
 
+double reward_noise(const Verdict& verdict, const RewardConfig& config) {
+  if (!verdict.correct() || !verdict.timing || !verdict.speedup) return 0;
+  Verdict slower = verdict, faster = verdict;
+  *slower.speedup *= 1 - verdict.timing->noise_band;
+  *faster.speedup *= 1 + verdict.timing->noise_band;
+  return std::abs(*reward(faster, config) - *reward(slower, config));
+}
+
 }  // namespace tritonrl

@@ -57,6 +57,8 @@ RewardParts hierarchical_reward(const Verdict& verdict, double cap);
 
 // Empty for a harness fault.
 std::optional<double> reward(const Verdict& verdict, const RewardConfig& config);
+// How far the noise of timing alone may move the reward between two equally fast candidates; 0 when it was not timed.
+double reward_noise(const Verdict& verdict, const RewardConfig& config);
 // The same for credit that tells plan from code: the shape's number for both, but for hierarchical.
 std::optional<RewardParts> reward_parts(const Verdict& verdict, const RewardConfig& config);
 

@@ -5,6 +5,9 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "model/tensor_io.h"
 
 namespace tritonrl {
 
@@ -12,12 +15,17 @@ void OptimizerConfig::validate() const {
   if (lr <= 0) throw usage_error("lr must be positive");
   if (beta1 < 0 || beta1 >= 1 || beta2 < 0 || beta2 >= 1) throw usage_error("beta1 and beta2 must lie in [0, 1)");
   if (warmup < 0 || warmup > 1) throw usage_error("warmup is a share of the steps: it must lie in [0, 1]");
+  if (warmup_updates < 0) throw usage_error("warmup_updates must not be negative");
   if (max_grad_norm < 0 || weight_decay < 0 || eps <= 0) {
     throw usage_error("max_grad_norm and weight_decay must not be negative, eps must be positive");
   }
 }
 
 double learning_rate(const OptimizerConfig& config, int64_t step, int64_t steps) {
+  if (config.schedule == "constant") {
+    double risen = static_cast<double>(step + 1) / static_cast<double>(std::max<int64_t>(1, config.warmup_updates));
+    return config.lr * std::min(1.0, risen);
+  }
   auto warmup = static_cast<int64_t>(std::llround(config.warmup * static_cast<double>(steps)));
   if (step < warmup) return config.lr * static_cast<double>(step + 1) / static_cast<double>(warmup);
   double progress = static_cast<double>(step - warmup) / static_cast<double>(std::max<int64_t>(1, steps - warmup));
@@ -52,6 +60,31 @@ double AdamW::step(const std::vector<at::Tensor>& gradients, double lr) {
     parameters_[i].addcdiv_(m_[i], denominator, -lr / correct1);
   }
   return norm;
+}
+
+void AdamW::save(const std::string& path) const {
+  std::vector<TensorToWrite> tensors;
+  for (size_t i = 0; i < m_.size(); ++i) {
+    tensors.push_back(to_write(cat("first.", i), m_[i]));
+    tensors.push_back(to_write(cat("second.", i), v_[i]));
+  }
+  write_safetensors(path, tensors, {{"format", "pt"}, {"steps_taken", cat(t_)}});
+}
+
+void AdamW::load(const std::string& path) {
+  at::InferenceMode no_autograd;
+  SafetensorsFile file = SafetensorsFile::open(path);
+  auto steps = file.metadata().find("steps_taken");
+  for (size_t i = 0; i < m_.size(); ++i) {
+    for (auto [part, to] : {std::pair("first.", &m_[i]), std::pair("second.", &v_[i])}) {
+      const TensorView* view = file.find(cat(part, i));
+      if (!view || view->shape != to->sizes().vec() || steps == file.metadata().end()) {
+        throw usage_error("holds the state of another optimizer", path, "was the adapter's rank or targets changed?");
+      }
+      to->copy_(to_tensor(*view));
+    }
+  }
+  t_ = std::stoll(steps->second);
 }
 
 }  // namespace tritonrl

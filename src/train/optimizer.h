@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/config.h"
@@ -17,7 +18,12 @@ struct OptimizerConfig {
   double eps = 1e-8;
   double weight_decay = 0.0;
   double max_grad_norm = 1.0;  // Of all gradients together; 0 = no clipping.
-  double warmup = 0.1;         // Share of the steps over which lr rises linearly; it then falls as a cosine to 0.
+  // cosine: lr rises linearly over the share `warmup` of a phase's updates and falls as a cosine to 0; the optimizer's
+  // moments begin anew with each phase (an RL step is one). constant: lr rises over the first warmup_updates of all and
+  // stays; the moments are kept from one RL step to the next.
+  std::string schedule = "cosine";
+  double warmup = 0.1;
+  int64_t warmup_updates = 0;
 
   template <class V>
   void for_each_field(V& v) {
@@ -27,12 +33,14 @@ struct OptimizerConfig {
     v("eps", eps, "added to the root of the second moment");
     v("weight_decay", weight_decay, "decoupled weight decay");
     v("max_grad_norm", max_grad_norm, "gradients are scaled down to this norm; 0 = never");
-    v("warmup", warmup, "share of the steps with rising learning rate; cosine to 0 follows");
+    v.choice("schedule", schedule, {"cosine", "constant"}, "cosine to 0 within each phase, or constant over all");
+    v("warmup", warmup, "cosine: share of the steps with rising learning rate");
+    v("warmup_updates", warmup_updates, "constant: updates with rising learning rate");
   }
   void validate() const;
 };
 
-// Learning rate of step `step` (0-based) of `steps`: linear warm-up over round(warmup * steps) steps, then cosine to 0.
+// Learning rate of step `step` (0-based) of `steps`; constant: of step `step` of all.
 double learning_rate(const OptimizerConfig& config, int64_t step, int64_t steps);
 
 class AdamW {
@@ -48,6 +56,9 @@ class AdamW {
   std::vector<at::Tensor>& second_moments() { return v_; }
   int64_t steps_taken() const { return t_; }
   void set_steps_taken(int64_t t) { t_ = t; }
+  // One safetensors file, written atomically. load() throws Error (usage) for a file of other parameters.
+  void save(const std::string& path) const;
+  void load(const std::string& path);
 
  private:
   OptimizerConfig config_;

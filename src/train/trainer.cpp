@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <map>
+#include <optional>
+#include <span>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -23,83 +25,254 @@ void TrainConfig::validate() const {
 
 namespace {
 
-// The examples of one update, cut into packed batches of at most `limit` tokens (at least one example each).
-std::vector<PackedBatch> pack(const std::vector<const TrainExample*>& examples, int64_t limit, double scale) {
-  std::vector<PackedBatch> batches;
+int64_t tokens_of(const TrainExample& example) { return static_cast<int64_t>(example.tokens.size()); }
+
+using Examples = std::vector<const TrainExample*>;
+
+// Cut so that each part has at most `limit` tokens (at least one example each).
+std::vector<Examples> cut(const Examples& examples, int64_t limit) {
+  std::vector<Examples> parts;
+  int64_t tokens = 0;
   for (const TrainExample* example : examples) {
-    if (batches.empty() || batches.back().size() + static_cast<int64_t>(example->tokens.size()) > limit)
-      batches.emplace_back();
-    std::vector<float> weights = example->weights;
-    for (float& w : weights) w = static_cast<float>(w * scale);
-    batches.back().append(example->tokens, weights);
+    if (parts.empty() || tokens + tokens_of(*example) > limit) {
+      parts.emplace_back();
+      tokens = 0;
+    }
+    parts.back().push_back(example);
+    tokens += tokens_of(*example);
   }
-  return batches;
+  return parts;
 }
 
-}  // namespace
-
-TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
-                   const OnUpdate& on_update) {
-  CHECK(policy.has_adapter()) << "train without an adapter";
-  TrainSummary summary;
-  double start = now_s();
-  std::vector<const TrainExample*> usable;
-  for (const auto& example : examples) {
-    if (static_cast<int64_t>(example.tokens.size()) <= config.max_tokens) usable.push_back(&example);
+// All answer tokens carry loss.
+PackedBatch answers_of(const Examples& examples) {
+  PackedBatch batch;
+  for (const TrainExample* example : examples) {
+    std::vector<float> weights(example->tokens.size(), 1);
+    std::fill(weights.begin(), weights.begin() + example->answer_begin, 0.0f);
+    batch.append(example->tokens, weights);
   }
-  summary.left_out = static_cast<int64_t>(examples.size() - usable.size());
-  summary.examples = static_cast<int64_t>(usable.size());
-  if (summary.left_out > 0)
-    log_warn(cat(summary.left_out, " examples are longer than ", config.max_tokens, " tokens: left out"));
-  if (usable.empty()) return summary;
+  return batch;
+}
 
-  auto count = static_cast<int64_t>(usable.size());
-  int64_t per_epoch = (count + config.batch_size - 1) / config.batch_size, steps = per_epoch * config.epochs;
-  if (config.max_steps > 0) steps = std::min(steps, config.max_steps);
-  LoraAdapter& adapter = policy.adapter();
-  AdamW optimizer(config.optimizer, adapter.parameters());
-  std::vector<const TrainExample*> order;
-  for (int64_t step = 0; step < steps; ++step) {
-    double step_start = now_s();
-    if (step % per_epoch == 0) {
-      order = usable;
-      Rng shuffle = rng.at("epoch").at(static_cast<uint64_t>(step / per_epoch));
-      shuffle.shuffle(order);
+class Training {
+ public:
+  Training(Policy& policy, const TrainConfig& config, const Rng& rng, const OnUpdate& on_update, AdamW* optimizer)
+      : policy_(policy), config_(config), rng_(rng), on_update_(on_update) {
+    CHECK(policy.has_adapter()) << "train without an adapter";
+    if (!optimizer) own_.emplace(config.optimizer, policy.adapter().parameters());
+    optimizer_ = optimizer ? optimizer : &*own_;
+  }
+  virtual ~Training() = default;
+
+  TrainSummary run(const std::vector<TrainExample>& examples) {
+    double start = now_s();
+    for (const auto& example : examples) {
+      if (tokens_of(example) <= config_.max_tokens) usable_.push_back(&example);
     }
-    int64_t begin = step % per_epoch * config.batch_size, end = std::min(count, begin + config.batch_size);
-    std::vector<const TrainExample*> chosen(order.begin() + begin, order.begin() + end);
+    summary_.left_out = static_cast<int64_t>(examples.size() - usable_.size());
+    summary_.examples = static_cast<int64_t>(usable_.size());
+    if (summary_.left_out > 0)
+      log_warn(cat(summary_.left_out, " examples are longer than ", config_.max_tokens, " tokens: left out"));
+    if (usable_.empty()) return summary_;
+
+    auto count = static_cast<int64_t>(usable_.size());
+    int64_t per_epoch = (count + config_.batch_size - 1) / config_.batch_size, steps = per_epoch * config_.epochs;
+    if (config_.max_steps > 0) steps = std::min(steps, config_.max_steps);
+    begin(steps);
+    bool constant = config_.optimizer.schedule == "constant";
+    Examples order;
+    for (int64_t step = 0; step < steps; ++step) {
+      double step_start = now_s();
+      if (step % per_epoch == 0) {
+        order = usable_;
+        Rng shuffle = rng_.at("epoch").at(static_cast<uint64_t>(step / per_epoch));
+        shuffle.shuffle(order);
+      }
+      int64_t from = step % per_epoch * config_.batch_size, to = std::min(count, from + config_.batch_size);
+      Examples chosen(order.begin() + from, order.begin() + to);
+      UpdateReport report;
+      report.step = step + 1;
+      report.steps = steps;
+      report.lr = learning_rate(config_.optimizer, constant ? optimizer_->steps_taken() : step, steps);
+      policy_.adapter().zero_gradients();
+      bool any = gradients(chosen, rng_.at("dropout").at(static_cast<uint64_t>(step)), &report);
+      if (!std::isfinite(report.loss))
+        throw environment_error(
+            cat("the loss of update ", step + 1, " is no number"), names(chosen),
+            "lower the learning rate; the last checkpoint is whole, and the same command goes on from it");
+      if (any) {
+        report.grad_norm = optimizer_->step(policy_.adapter().gradients(), report.lr);
+        if (!std::isfinite(report.grad_norm))
+          log_warn(cat("step ", step + 1, ": gradient is not finite, update skipped"));
+      }
+      policy_.adapter_changed();
+      report.seconds = now_s() - step_start;
+      summary_.steps = step + 1;
+      summary_.tokens += report.tokens;
+      summary_.policy.add(report.policy);
+      if (step == 0) summary_.first_loss = report.loss;
+      summary_.last_loss = report.loss;
+      bool go_on = !on_update_ || on_update_(report);
+      if (!go_on || interrupted()) {
+        summary_.stopped_early = step + 1 < steps;
+        break;
+      }
+    }
+    ::malloc_trim(0);
+    summary_.seconds = now_s() - start;
+    return summary_;
+  }
+
+ protected:
+  // Before the first of `steps` updates.
+  virtual void begin(int64_t steps) { (void)steps; }
+  // Adds an update's gradients to the adapter's; false = there is nothing to learn from it.
+  virtual bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) = 0;
+
+  static std::string names(const Examples& examples) {
+    std::string out = "tasks";
+    for (const TrainExample* example : examples) out += " " + example->task_id;
+    return out;
+  }
+
+  Policy& policy_;
+  const TrainConfig& config_;
+  Rng rng_;
+  Examples usable_;
+
+ private:
+  const OnUpdate& on_update_;
+  std::optional<AdamW> own_;
+  AdamW* optimizer_;
+  TrainSummary summary_;
+};
+
+class Imitation : public Training {
+ public:
+  using Training::Training;
+
+ private:
+  bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) override {
     double total = 0;
     for (const auto* example : chosen) {
       for (float w : example->weights) total += std::abs(w);
     }
-    UpdateReport report{step + 1, steps, 0, learning_rate(config.optimizer, step, steps), 0, 0, 0};
-    adapter.zero_gradients();
-    if (total > 0) {
-      auto batches = pack(chosen, config.micro_batch_tokens, 1 / total);
-      for (size_t b = 0; b < batches.size(); ++b) {
-        Rng dropout = rng.at("dropout").at(static_cast<uint64_t>(step)).at(b);
-        report.loss += forward_backward(policy.weights(), adapter, batches[b], dropout).loss;
-        report.tokens += batches[b].size();
+    if (total == 0) return false;
+    auto parts = cut(chosen, config_.micro_batch_tokens);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      PackedBatch batch;
+      for (const TrainExample* example : parts[p]) {
+        std::vector<float> weights = example->weights;
+        for (float& w : weights) w = static_cast<float>(w / total);
+        batch.append(example->tokens, weights);
       }
-      report.grad_norm = optimizer.step(adapter.gradients(), report.lr);
-      if (!std::isfinite(report.grad_norm))
-        log_warn(cat("step ", step + 1, ": gradient is not finite, update skipped"));
+      report->loss += forward_backward(policy_.weights(), policy_.adapter(), batch, dropout.at(p)).loss;
+      report->tokens += batch.size();
     }
-    policy.adapter_changed();
-    report.seconds = now_s() - step_start;
-    summary.steps = step + 1;
-    summary.tokens += report.tokens;
-    if (step == 0) summary.first_loss = report.loss;
-    summary.last_loss = report.loss;
-    bool go_on = !on_update || on_update(report);
-    if (!go_on || interrupted()) {
-      summary.stopped_early = step + 1 < steps;
-      break;
+    return true;
+  }
+};
+
+class PolicyGradient : public Training {
+ public:
+  PolicyGradient(Policy& policy, const TrainConfig& config, const PolicyUpdate& how, const Rng& rng,
+                 const OnUpdate& on_update, AdamW* optimizer)
+      : Training(policy, config, rng, on_update, optimizer), how_(how), dropout_(policy.adapter().config.dropout) {
+    policy.adapter().config.dropout = 0;
+  }
+  ~PolicyGradient() override { policy_.adapter().config.dropout = dropout_; }
+
+ private:
+  void begin(int64_t steps) override {
+    const PolicyLossConfig& loss = how_.loss;
+    if (steps > 1 || loss.correction != "none" || loss.veto > 0) score(&policy_.adapter(), &old_);
+    if (loss.kl > 0) score(how_.reference, &reference_);
+  }
+
+  // Log-probabilities of all usable answers under base + adapter.
+  void score(const LoraAdapter* adapter, std::map<const TrainExample*, std::vector<float>>* out) const {
+    for (const Examples& part : cut(usable_, config_.micro_batch_tokens)) {
+      auto log_probs = forward(policy_.weights(), adapter, answers_of(part), how_.temperature).log_probs;
+      size_t at = 0;
+      for (const TrainExample* example : part) {
+        size_t n = example->sampled_log_probs.size();
+        (*out)[example].assign(log_probs.begin() + static_cast<int64_t>(at),
+                               log_probs.begin() + static_cast<int64_t>(at + n));
+        at += n;
+      }
     }
   }
-  ::malloc_trim(0);
-  summary.seconds = now_s() - start;
-  return summary;
+
+  bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) override {
+    const PolicyLossConfig& loss = how_.loss;
+    int64_t all_tokens = 0;
+    Examples counted;  // The others' loss and gradient are 0, whatever the policy.
+    for (const TrainExample* example : chosen) {
+      all_tokens += static_cast<int64_t>(example->sampled_log_probs.size());
+      bool none = std::all_of(example->weights.begin(), example->weights.end(), [](float w) { return w == 0; });
+      if (!none || loss.kl > 0 || loss.entropy > 0) counted.push_back(example);
+    }
+    for (const Examples& part : cut(counted, config_.micro_batch_tokens)) {
+      PackedBatch batch = answers_of(part);
+      Objective objective{how_.temperature, [&](const LossResult& rows, RowGradients* gradients) {
+                            return loss_of(part, rows, static_cast<int64_t>(chosen.size()), all_tokens, gradients,
+                                           &report->policy);
+                          }};
+      report->loss += forward_backward(policy_.weights(), policy_.adapter(), batch, dropout, objective).loss;
+      report->tokens += batch.size();
+    }
+    return !counted.empty();
+  }
+
+  double loss_of(const Examples& part, const LossResult& rows, int64_t answers, int64_t all_tokens,
+                 RowGradients* gradients, PolicyLossMetrics* metrics) const {
+    double sum = 0;
+    size_t at = 0;
+    std::vector<double> slopes;
+    for (const TrainExample* example : part) {
+      size_t n = example->sampled_log_probs.size();
+      AnswerTerms terms;
+      terms.log_probs = std::span(rows.log_probs).subspan(at, n);
+      terms.old_log_probs = old_.empty() ? terms.log_probs : std::span<const float>(old_.at(example));
+      terms.sampled_log_probs = example->sampled_log_probs;
+      terms.advantages = std::span(example->weights).subspan(static_cast<size_t>(example->answer_begin), n);
+      if (!reference_.empty()) terms.reference = reference_.at(example);
+      double weight = token_weight(how_.loss, static_cast<int64_t>(n), answers, all_tokens, how_.longest_answer);
+      slopes.assign(n, 0);
+      sum += policy_loss(how_.loss, terms, weight, slopes, metrics);
+      for (size_t t = 0; t < n; ++t) {
+        gradients->weights.push_back(static_cast<float>(-slopes[t]));
+        metrics->entropy += rows.entropies[at + t];
+        if (how_.loss.entropy > 0) {
+          sum -= weight * how_.loss.entropy * rows.entropies[at + t];
+          gradients->entropies.push_back(static_cast<float>(-weight * how_.loss.entropy));
+        }
+      }
+      at += n;
+    }
+    return sum;
+  }
+
+  const PolicyUpdate& how_;
+  double dropout_;
+  std::map<const TrainExample*, std::vector<float>> old_, reference_;
+};
+
+}  // namespace
+
+TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
+                   const OnUpdate& on_update, AdamW* optimizer) {
+  return Imitation(policy, config, rng, on_update, optimizer).run(examples);
+}
+
+TrainSummary train_policy(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config,
+                          const PolicyUpdate& how, const Rng& rng, const OnUpdate& on_update, AdamW* optimizer) {
+  for (const TrainExample& example : examples) {
+    CHECK(static_cast<size_t>(example.answer_begin) + example.sampled_log_probs.size() == example.tokens.size())
+        << "an answer without the log-probabilities it was drawn with";
+  }
+  return PolicyGradient(policy, config, how, rng, on_update, optimizer).run(examples);
 }
 
 }  // namespace tritonrl

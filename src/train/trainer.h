@@ -8,6 +8,7 @@
 #include "policy/policy.h"
 #include "train/credit/credit.h"
 #include "train/optimizer.h"
+#include "train/policy_loss.h"
 
 namespace tritonrl {
 
@@ -31,13 +32,22 @@ struct TrainConfig {
   void validate() const;
 };
 
+// How examples with advantages are trained on.
+struct PolicyUpdate {
+  PolicyLossConfig loss;
+  double temperature = 1;                  // Of the sampling that drew them: log p = log softmax(logits / temperature).
+  int64_t longest_answer = 1;              // sampling.max_new_tokens.
+  const LoraAdapter* reference = nullptr;  // For loss.kl; null = the base model.
+};
+
 struct UpdateReport {
   int64_t step = 0, steps = 0;  // 1-based; of how many.
-  double loss = 0;              // Mean over the update's loss tokens, weights counted in.
+  double loss = 0;              // To imitate: mean over the update's loss tokens. With advantages: the policy loss.
   double lr = 0;
   double grad_norm = 0;  // Before clipping.
   int64_t tokens = 0;    // Prompt and answer tokens processed.
   double seconds = 0;
+  PolicyLossMetrics policy;  // Of examples with advantages.
 };
 
 // Returns false to stop after this update.
@@ -47,11 +57,21 @@ struct TrainSummary {
   int64_t steps = 0, examples = 0, left_out = 0, tokens = 0;
   double seconds = 0, first_loss = 0, last_loss = 0;
   bool stopped_early = false;
+  PolicyLossMetrics policy;  // Of all updates.
 };
 
-// Trains policy.adapter() (REQUIRES: has one) with a fresh optimizer and schedule. Every update's loss is
-// sum(weight * -log p) / sum(|weight|) over its examples. Deterministic from rng on the CPU.
+// Trains policy.adapter() (REQUIRES: has one) on examples to imitate: every update's loss is
+// sum(weight * -log p) / sum(|weight|) over its examples. `optimizer` goes on from where it is; null = a fresh one.
+// Deterministic from rng on the CPU. Throws Error (environment) when the loss is no number any more.
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
-                   const OnUpdate& on_update = {});
+                   const OnUpdate& on_update = {}, AdamW* optimizer = nullptr);
+
+// The same on examples with advantages, by train/policy_loss.h and without dropout: a ratio is between policies, and a
+// dropped-out one is another. "Old" is the policy as it is now: its log-probabilities are computed first, unless there
+// is one update only and no correction, where old and present are the same. An update all of whose advantages are 0
+// is none.
+TrainSummary train_policy(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config,
+                          const PolicyUpdate& how, const Rng& rng, const OnUpdate& on_update = {},
+                          AdamW* optimizer = nullptr);
 
 }  // namespace tritonrl

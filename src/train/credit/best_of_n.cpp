@@ -18,17 +18,18 @@ class BestOfN : public Credit {
  public:
   explicit BestOfN(const BestOfNConfig& config) : config_(config) {}
 
-  std::vector<TrainExample> assign(const std::vector<Group>& groups, const Rewards& rewards,
-                                   const Correct& correct) const override {
-    CHECK(rewards.size() == groups.size() && correct.size() == groups.size()) << groups.size() << " groups";
+  std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
+    CHECK(scores.size() == groups.size()) << groups.size() << " groups";
     std::vector<TrainExample> examples;
     for (size_t g = 0; g < groups.size(); ++g) {
       std::vector<size_t> order;
       for (size_t r = 0; r < groups[g].rollouts.size(); ++r) {
-        bool eligible = config_.rule == "correct" ? correct[g][r] : rewards[g][r].value_or(0) > config_.reward_above;
-        if (rewards[g][r].has_value() && eligible) order.push_back(r);
+        const Judged& judged = scores[g][r];
+        bool eligible = config_.rule == "correct" ? judged.correct : judged.reward.value_or(0) > config_.reward_above;
+        if (judged.reward.has_value() && eligible) order.push_back(r);
       }
-      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return *rewards[g][a] > *rewards[g][b]; });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t a, size_t b) { return *scores[g][a].reward > *scores[g][b].reward; });
       std::set<std::vector<int32_t>> seen;
       int64_t kept = 0;
       for (size_t r : order) {

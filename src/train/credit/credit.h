@@ -1,36 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credit: from rewarded rollouts to per-token weights. The algorithms differ here and nowhere else; the trainer is
-// blind to which one made its examples. One small file an algorithm.
+// Credit: from judged rollouts to per-token weights. The algorithms differ here and in the loss (train/policy_loss.h),
+// and nowhere else. One small file an algorithm.
+//
+// Two sorts of examples come out: ones to imitate (weights multiply -log p; SFT, Best-of-N, reward-weighted) and ones
+// with advantages, for a policy loss (REINFORCE, RLOO, the GRPO family).
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/config.h"
+#include "base/json.h"
 #include "policy/rollout.h"
 
 namespace tritonrl {
 
-// One sequence to train on. weights[t] multiplies -log p(tokens[t] | before); 0 = no loss. Prompt tokens have 0.
+// One sequence to train on. To imitate: weights[t] multiplies -log p(tokens[t] | before), 0 = no loss; prompt tokens
+// have 0. With advantages: weights[t] is the token's advantage.
 struct TrainExample {
   std::vector<int32_t> tokens;
   std::vector<float> weights;
   std::string task_id;
+  int64_t answer_begin = 0;
+  std::vector<float> sampled_log_probs = {};  // From answer_begin on, as drawn. Empty = an example to imitate.
+
+  bool has_advantages() const { return !sampled_log_probs.empty(); }
 };
 
-// [group][rollout]; empty = harness fault, never used.
-using Rewards = std::vector<std::vector<std::optional<double>>>;
-// [group][rollout]; was it verified correct?
-using Correct = std::vector<std::vector<bool>>;
+// What the verifier and the reward say of one rollout.
+struct Judged {
+  std::optional<double> reward;  // Empty = harness fault: never used.
+  bool correct = false;
+  double noise = 0;  // How far the reward may be moved by the noise of timing alone.
+  // Credit by parts (reward shape hierarchical): tokens [first, second) are the code and earn `reward`, the others are
+  // the plan and earn `plan`.
+  std::optional<std::pair<int64_t, int64_t>> code;
+  double plan = 0;
+};
+using Scores = std::vector<std::vector<Judged>>;  // [group][rollout]
 
 class Credit {
  public:
   virtual ~Credit() = default;
-  // Same inputs, same examples, in the order of the groups.
-  virtual std::vector<TrainExample> assign(const std::vector<Group>& groups, const Rewards& rewards,
-                                           const Correct& correct) const = 0;
+  // Same inputs and state, same examples, in the order of the groups. REQUIRES: a score for each rollout.
+  virtual std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) = 0;
+  // What is carried from step to step (a moving baseline), for checkpoints.
+  virtual Json state() const { return Json::object(); }
+  virtual void restore(const Json&) {}
 };
 
 // A supervised example: weight 1 on every token from answer_begin on.
@@ -56,5 +75,52 @@ struct BestOfNConfig {
   void validate() const;
 };
 std::unique_ptr<Credit> make_best_of_n(const BestOfNConfig& config);
+
+// Reward-weighted regression (Peters and Schaal, 2007): imitate every sample, weighed by its reward or by
+// exp((reward - the largest of its group) / temperature).
+struct RewardWeightedConfig {
+  std::string weight = "reward";
+  double temperature = 0.1;
+  double reward_above = 0;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v.choice("weight", weight, {"reward", "exp"}, "the reward itself (where positive), or exp(reward / temperature)");
+    v("temperature", temperature, "of weight: exp");
+    v("reward_above", reward_above, "samples with less are left out");
+  }
+  void validate() const;
+};
+std::unique_ptr<Credit> make_reward_weighted(const RewardWeightedConfig& config);
+
+// What all credits with advantages do beside their formula.
+struct AdvantageConfig {
+  std::string scale = "group";     // grpo: divide by the standard deviation of: group, batch; or none (Dr.GRPO).
+  std::string baseline = "batch";  // reinforce: batch, moving or none.
+  double moving = 0.9;             // Share of the old baseline that stays.
+  bool noise_filter = true;        // A group whose rewards differ by no more than timing noise has equal rewards.
+  bool mask_unfinished = false;    // Answers cut off by the length limit carry no loss (DAPO's overlong filtering).
+  double plan_weight = 0.1;        // By parts: the plan's advantages count so much (TritonRL's alpha).
+
+  template <class V>
+  void for_each_field(V& v) {
+    v.choice("scale", scale, {"group", "batch", "none"}, "grpo: divide advantages by the standard deviation of these");
+    v.choice("baseline", baseline, {"batch", "moving", "none"}, "reinforce: what is taken off the reward");
+    v("moving", moving, "baseline: moving keeps this share of itself a step");
+    v("noise_filter", noise_filter, "rewards of a group that differ by no more than timing noise count as equal");
+    v("mask_unfinished", mask_unfinished, "answers cut off by the length limit carry no loss");
+    v("plan_weight", plan_weight, "reward shape hierarchical: weight of the plan's advantages");
+  }
+  void validate() const;
+};
+
+// reward - baseline (Williams, 1992).
+std::unique_ptr<Credit> make_reinforce(const AdvantageConfig& config);
+// reward - mean of the group's others (Kool et al., 2019; Ahmadian et al., 2024).
+std::unique_ptr<Credit> make_rloo(const AdvantageConfig& config);
+// (reward - mean of the group) / (standard deviation + 1e-4) (Shao et al., 2024).
+std::unique_ptr<Credit> make_grpo(const AdvantageConfig& config);
+// (reward - mean of the group), then normalised over the batch (Hu, 2025: REINFORCE++ with the group as baseline).
+std::unique_ptr<Credit> make_reinforce_pp(const AdvantageConfig& config);
 
 }  // namespace tritonrl

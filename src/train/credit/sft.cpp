@@ -7,7 +7,7 @@ namespace tritonrl {
 
 TrainExample supervised_example(std::vector<int32_t> tokens, int64_t answer_begin, std::string task_id) {
   CHECK(answer_begin > 0 && answer_begin < static_cast<int64_t>(tokens.size())) << "answer at " << answer_begin;
-  TrainExample example{std::move(tokens), {}, std::move(task_id)};
+  TrainExample example{std::move(tokens), {}, std::move(task_id), answer_begin};
   example.weights.assign(example.tokens.size(), 1.0f);
   std::fill(example.weights.begin(), example.weights.begin() + answer_begin, 0.0f);
   return example;

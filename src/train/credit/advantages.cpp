@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/credit/advantages.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/stats.h"
+
+namespace tritonrl {
+
+void AdvantageConfig::validate() const {
+  if (moving < 0 || moving >= 1) throw usage_error("moving is a share: it must lie in [0, 1)");
+  if (plan_weight < 0) throw usage_error("plan_weight must not be negative");
+}
+
+std::vector<double> all_of(const GroupRewards& rewards) {
+  std::vector<double> all;
+  for (const auto& group : rewards) {
+    for (const auto& reward : group) {
+      if (reward) all.push_back(*reward);
+    }
+  }
+  return all;
+}
+
+double deviation(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  double middle = mean(values), sum = 0;
+  for (double v : values) sum += (v - middle) * (v - middle);
+  return std::sqrt(sum / static_cast<double>(values.size() - 1));
+}
+
+GroupAdvantages minus_group_mean(const GroupRewards& rewards) {
+  GroupAdvantages out;
+  for (const auto& group : rewards) {
+    double middle = mean(all_of({group}));
+    out.emplace_back();
+    for (const auto& reward : group) out.back().push_back(reward ? *reward - middle : 0);
+  }
+  return out;
+}
+
+namespace {
+
+// The spread of a group that timing noise explains is none.
+void flatten_noise(std::vector<std::optional<double>>& rewards, const std::vector<Judged>& judged) {
+  std::vector<double> values = all_of({rewards});
+  if (values.size() < 2) return;
+  double noise = 0;
+  for (const Judged& one : judged) noise = std::max(noise, one.noise);
+  auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (*least == *most || *most - *least > noise) return;
+  double middle = mean(values);
+  for (auto& reward : rewards) {
+    if (reward) reward = middle;
+  }
+}
+
+}  // namespace
+
+std::vector<TrainExample> examples_with_advantages(
+    const std::vector<Group>& groups, const Scores& scores, const AdvantageConfig& config,
+    const std::function<GroupAdvantages(const GroupRewards& rewards)>& formula) {
+  CHECK(scores.size() == groups.size()) << groups.size() << " groups";
+  GroupRewards rewards, plans;
+  bool by_parts = false;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    CHECK(scores[g].size() == groups[g].rollouts.size()) << "a score for each rollout";
+    rewards.emplace_back();
+    plans.emplace_back();
+    for (const Judged& judged : scores[g]) {
+      rewards.back().push_back(judged.reward);
+      plans.back().push_back(judged.reward ? std::optional(judged.plan) : std::nullopt);
+      by_parts |= judged.code.has_value();
+    }
+    if (config.noise_filter) {
+      flatten_noise(rewards.back(), scores[g]);
+      flatten_noise(plans.back(), scores[g]);
+    }
+  }
+  GroupAdvantages code = formula(rewards), plan = by_parts ? formula(plans) : code;
+  std::vector<TrainExample> examples;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (size_t r = 0; r < groups[g].rollouts.size(); ++r) {
+      const Rollout& rollout = groups[g].rollouts[r];
+      const Judged& judged = scores[g][r];
+      if (!judged.reward || rollout.tokens.empty() || (config.mask_unfinished && !rollout.finished)) continue;
+      TrainExample example = example_of(groups[g], rollout);
+      example.sampled_log_probs = rollout.log_probs;
+      for (size_t t = 0; t < rollout.tokens.size(); ++t) {
+        auto at = static_cast<int64_t>(t);
+        bool is_plan = judged.code && (at < judged.code->first || at >= judged.code->second);
+        example.weights[static_cast<size_t>(example.answer_begin) + t] =
+            static_cast<float>(is_plan ? config.plan_weight * plan[g][r] : code[g][r]);
+      }
+      examples.push_back(std::move(example));
+    }
+  }
+  return examples;
+}
+
+}  // namespace tritonrl

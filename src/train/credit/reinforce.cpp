@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/stats.h"
+#include "train/credit/advantages.h"
+
+namespace tritonrl {
+namespace {
+
+class Reinforce : public Credit {
+ public:
+  explicit Reinforce(const AdvantageConfig& config) : config_(config) {}
+
+  std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
+    size_t part = 0;  // Code and plan have baselines of their own.
+    return examples_with_advantages(groups, scores, config_, [&](const GroupRewards& rewards) {
+      double taken_off = baseline(part++, all_of(rewards));
+      GroupAdvantages out;
+      for (const auto& group : rewards) {
+        out.emplace_back();
+        for (const auto& reward : group) out.back().push_back(reward ? *reward - taken_off : 0);
+      }
+      return out;
+    });
+  }
+
+  Json state() const override { return {{"baselines", moving_}}; }
+  void restore(const Json& state) override { moving_ = state.value("baselines", std::vector<double>()); }
+
+ private:
+  double baseline(size_t part, const std::vector<double>& rewards) {
+    if (config_.baseline == "none" || rewards.empty()) return 0;
+    double now = mean(rewards);
+    if (config_.baseline == "batch") return now;
+    if (moving_.size() <= part) moving_.resize(part + 1, now);  // The first step has nothing else.
+    double taken_off = moving_[part];
+    moving_[part] = config_.moving * taken_off + (1 - config_.moving) * now;
+    return taken_off;
+  }
+
+  AdvantageConfig config_;
+  std::vector<double> moving_;
+};
+
+}  // namespace
+
+std::unique_ptr<Credit> make_reinforce(const AdvantageConfig& config) { return std::make_unique<Reinforce>(config); }
+
+}  // namespace tritonrl

@@ -28,8 +28,8 @@ struct Ended {
   std::string said;  // stdout and stderr.
 };
 
-// Runs the program; where `stop_at` is not empty, sends SIGINT as soon as its output holds that text.
-Ended run(std::vector<std::string> arguments, const std::string& stop_at = "") {
+// Runs the program; where `stop_at` is not empty, sends `signal` as soon as its output holds that text.
+Ended run(std::vector<std::string> arguments, const std::string& stop_at = "", int signal = SIGINT) {
   arguments.insert(arguments.begin(), TRITONRL_PROGRAM);
   std::vector<char*> argv;
   for (std::string& word : arguments) argv.push_back(word.data());
@@ -50,7 +50,7 @@ Ended run(std::vector<std::string> arguments, const std::string& stop_at = "") {
   for (ssize_t n; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
     ended.said.append(buffer, static_cast<size_t>(n));
     if (!stop_at.empty() && !stopped && ended.said.find(stop_at) != std::string::npos) {
-      ::kill(process, SIGINT);
+      ::kill(process, signal);
       stopped = true;
     }
   }
@@ -175,6 +175,59 @@ class Training : public testing::Test {
   std::string model_;
   fs::path folder_;
 };
+
+// Everything that training brought, but for times.
+std::vector<Json> steps_of(const fs::path& run) {
+  std::map<std::pair<std::string, int64_t>, Json> last;  // A step that was begun twice counts as it was done.
+  for_each_json_line(run / "steps.jsonl", [&](int64_t, const Json& line) {
+    Json kept = line;
+    for (const char* key : {"seconds", "tokens_per_s", "memory/resident_bytes", "time/phase/rollout",
+                            "time/phase/verify", "time/phase/update", "time"}) {
+      kept.erase(key);
+    }
+    last[{line.at("phase").get<std::string>() + "|" + line.at("unit").get<std::string>(), line.at("step")}] = kept;
+  });
+  std::vector<Json> out;
+  for (auto& [key, line] : last) out.push_back(std::move(line));
+  return out;
+}
+
+// Optimizer, baseline, sampler and policy all go on bit by bit.
+TEST_F(Training, KilledAnywhereAPolicyGradientRunEndsWithTheSameBits) {
+  const std::string sets[] = {"rl.steps=2",
+                              "rl.credit=reinforce",
+                              "rl.advantage.baseline=moving",
+                              "rl.overlong=penalty",
+                              "rl.overlong_tokens=8",
+                              "rl.loss.kl=0.1",
+                              "rl.loss.entropy=0.01",
+                              "rl.train.epochs=2",
+                              "rl.train.batch_size=2",
+                              "rl.train.optimizer.schedule=constant",
+                              "run.seed=3"};
+  auto policy_gradient = [&](const std::string& name) {
+    auto words = command(name);
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return words;
+  };
+  Ended whole = run(policy_gradient("whole"));
+  ASSERT_EQ(whole.code, 0) << whole.said;
+  for (const char* moment : {"sft: ", "rl/step_1: sampling", "rl 1: ", "rl/step_2: sampling", "eval/rl: "}) {
+    Ended killed = run(policy_gradient("killed"), moment, SIGKILL);
+    EXPECT_EQ(killed.code, 128 + SIGKILL) << moment << ": " << killed.said;
+  }
+  Ended last = run(policy_gradient("killed"));
+  ASSERT_EQ(last.code, 0) << last.said;
+  EXPECT_EQ(steps_of(folder_ / "killed"), steps_of(folder_ / "whole"));
+  for (const char* file : {"rollouts/step_000001.jsonl", "rollouts/step_000002.jsonl", "rollouts/eval_rl.jsonl"}) {
+    EXPECT_EQ(read_file(folder_ / "killed" / file), read_file(folder_ / "whole" / file)) << file;
+  }
+  for (const char* file : {"adapter_model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_TRUE(read_file(folder_ / "killed/checkpoints/rl_2" / file) ==
+                read_file(folder_ / "whole/checkpoints/rl_2" / file))
+        << file;
+  }
+}
 
 TEST_F(Training, StoppedInEveryPhaseItEndsWhereAnUninterruptedRunDoes) {
   Ended whole = run(command("whole"));

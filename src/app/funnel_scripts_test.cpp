@@ -529,7 +529,7 @@ TEST_P(FunnelScripts, VerdictCasesAndRewardAreTheModels) {
     for (const Task* task : sampler->next(kBatch)) {
       drawn2 += task->level == 2;
       // Less befalls later candidates, as if the policy had learnt.
-      Play play = random_play(rng, rng.below(3) + 10 * (kScripts - done) / kScripts);
+      Play play = random_play(rng, rng.below(3) + std::max<int64_t>(0, 9 - 12 * done / kScripts));
       auto passes = check(play, *task, 0.25 * static_cast<double>(1 + rng.below(12)));
       faults += !passes;
       if (!passes) continue;  // Dropped.

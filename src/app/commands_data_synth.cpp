@@ -29,12 +29,11 @@ void add_data_synth(CLI::App& data, Run& run) {
     run = [=] {
       Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
       config.verify.allow_weaker_sandbox |= arguments->weaker;
-      if (arguments->count != 0 && arguments->solved != 0)
-        throw usage_error("--count or --solved, not both", "--solved");
-      if (arguments->count != 0 || arguments->solved != 0) {
+      bool by_count = synth->count("--count") > 0, by_solved = synth->count("--solved") > 0;
+      if (by_count && by_solved) throw usage_error("--count or --solved, not both", "--solved");
+      if (by_count || by_solved) {
         run_synth(config.data.graphs, config.verify,
-                  {arguments->count, arguments->solved, arguments->out, arguments->verify || arguments->solved != 0},
-                  std::cout);
+                  {arguments->count, arguments->solved, arguments->out, arguments->verify || by_solved}, std::cout);
         return 0;
       }
       if (arguments->verify) throw usage_error("--verify goes with --count", "--verify");
@@ -42,7 +41,7 @@ void add_data_synth(CLI::App& data, Run& run) {
       Splits splits = make_splits(synthesise(tasks.synth, tasks.synth_level1, tasks.synth_level2), tasks.split);
       check_disjoint(splits);
       std::filesystem::path out = arguments->out;
-      std::filesystem::create_directories(out);
+      make_output_folder(out);
       save_tasks(out / "train.jsonl", splits.train);
       save_tasks(out / "rl.jsonl", splits.rl);
       save_tasks(out / "heldout.jsonl", splits.heldout);

@@ -100,7 +100,7 @@ class SynthRun {
     if (options_.solved < 0 || (options_.solved == 0 && options_.count < 1)) {
       throw usage_error("--count and --solved must be at least 1");
     }
-    if (!options_.out.parent_path().empty()) fs::create_directories(options_.out.parent_path());
+    if (!options_.out.parent_path().empty()) make_output_folder(options_.out.parent_path());
     if (fs::exists(options_.out) && !fs::exists(partial_)) {
       bool whole = options_.solved > 0 ? solved_in(verdicts_) >= options_.solved
                    : options_.verify   ? whole_lines(verdicts_) >= options_.count
@@ -328,6 +328,12 @@ class SynthRun {
 };
 
 }  // namespace
+
+void make_output_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw environment_error("cannot create the folder: " + error.message(), folder.string());
+}
 
 void run_synth(const graphs::GraphSynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
                std::ostream& say) {

@@ -28,4 +28,7 @@ struct SynthRunOptions {
 void run_synth(const graphs::GraphSynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
                std::ostream& say);
 
+// Makes a folder for output, and those above it. Throws Error (environment) where that cannot be.
+void make_output_folder(const std::filesystem::path& folder);
+
 }  // namespace tritonrl

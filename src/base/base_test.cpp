@@ -164,6 +164,16 @@ TEST(Json, LinesNameTheBadOne) {
   }
 }
 
+TEST(Json, AFolderHasNoLines) {  // It must not pass for an empty file.
+  try {
+    for_each_json_line(fresh_folder("lines"), [](int64_t, const Json&) {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.exit_code(), 2);
+    EXPECT_THAT(e.what(), HasSubstr("is a folder"));
+  }
+}
+
 // A disk that is full: the file-size limit makes write(2) fail the same way, half-way through.
 TEST(Json, AFailedWriteLeavesTheOldFile) {
   std::string file = fresh_folder("full") + "/x.json";

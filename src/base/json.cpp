@@ -71,7 +71,9 @@ Json read_json(const fs::path& path) {
 
 void for_each_json_line(const fs::path& path, const std::function<void(int64_t, const Json&)>& fn) {
   if (!fs::exists(path)) throw usage_error("no such file", path.string());
+  if (fs::is_directory(path)) throw usage_error("is a folder, not a file", path.string());
   std::ifstream in(path);
+  if (!in) throw file_error("read", path);
   std::string line;
   for (int64_t number = 1; std::getline(in, line); ++number) {
     if (trim(line).empty()) continue;

@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random scripts of what befalls a candidate, through the verifier under all sixteen combinations of extensions, held
+// against a model of what the verdict, the cases reported and the reward have to be.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "app/assemble.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "reward/reward.h"
+#include "verify/fake_jobs.h"
+#include "verify/verifier.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr int64_t kScripts = 600, kBatch = 20, kWindow = 40;
+
+// --- Scripts.
+
+using Names = std::vector<std::string>;
+using Script = std::map<std::string, std::string>;  // Point on the way -> what happens there; elsewhere all goes well.
+
+// What each happening means to the stage that meets it.
+const std::map<std::string, Outcome> kMeaning = {
+    {"no code", Outcome::kNoCode},
+    {"bad syntax", Outcome::kSyntaxError},
+    {"library call", Outcome::kRuleBreak},
+    {"same answer", Outcome::kRuleBreak},
+    {"wrong", Outcome::kWrongOutput},
+    {"nan", Outcome::kNotFinite},
+    {"guard broken", Outcome::kWrongOutput},
+    {"input changed", Outcome::kWrongOutput},
+    {"crash", Outcome::kRuntimeError},
+    {"killed", Outcome::kOutOfMemory},
+    {"hangs", Outcome::kTimeout},
+    {"flood", Outcome::kOutOfMemory},
+    {"garbage", Outcome::kTampered},
+    {"compile_error", Outcome::kCompileError},
+    {"runtime_error", Outcome::kRuntimeError},
+    {"unsupported", Outcome::kUnsupported},
+    {"out_of_memory", Outcome::kOutOfMemory},
+    {"rule_break", Outcome::kRuleBreak},
+    {"lost once", Outcome::kHarnessFault},
+    {"lost", Outcome::kHarnessFault},
+    {"reference fails", Outcome::kHarnessFault},  // In an additional case: skipped.
+    {"answer is zero", Outcome::kHarnessFault},   // Only in additional cases: skipped.
+};
+
+const Names kJob = {"crash", "killed", "hangs", "flood", "garbage", "lost once", "lost"};
+const Names kTold = {"compile_error", "runtime_error", "unsupported", "out_of_memory", "rule_break"};
+const Names kRun = {"wrong", "nan", "guard broken", "input changed"};
+const Names kOwnRecording = {"larger", "larger_in_ratio", "precision"};
+
+Names operator+(Names a, const Names& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Every point of a candidate's way and what can happen there.
+std::vector<std::pair<std::string, Names>> all_points() {
+  std::vector<std::pair<std::string, Names>> out = {
+      {"extract", {"no code"}},
+      {"syntax", {"bad syntax"}},
+      {"record", kJob + kTold + Names{"library call"}},
+      {"compile full", kJob + Names{"compile_error"}},
+      {"run without launches", {"same answer", "runtime_error", "crash", "lost once", "lost"}},
+  };
+  for (const char* input : {"full 0", "full 1", "tiny"}) {
+    out.push_back({cat("oracle ", input), {"reference fails", "lost once", "lost"}});
+  }
+  for (const char* input : {"doubled", "reseeded", "larger", "larger_in_ratio", "precision"}) {
+    out.push_back({cat("oracle ", input), {"reference fails", "answer is zero", "lost once", "lost"}});
+  }
+  for (const std::string& name : kOwnRecording) {
+    out.push_back({cat("record ", name), kTold});
+    out.push_back({cat("compile ", name), kJob + Names{"compile_error"}});
+  }
+  for (const char* run :
+       {"tiny", "full 0", "full 0 again", "full 1", "doubled", "reseeded", "larger", "larger_in_ratio", "precision"}) {
+    out.push_back({cat("run ", run), kJob + kTold + kRun});
+  }
+  return out;
+}
+
+struct Play {
+  Script script;
+  bool has_tiny = true, has_sizes = true;  // Of the task.
+};
+
+Play random_play(Rng& rng, int64_t happenings) {
+  static const auto points = all_points();
+  Play play;
+  play.has_tiny = rng.below(4) > 0;
+  play.has_sizes = rng.below(4) > 0;
+  for (int64_t i = 0; i < happenings; ++i) {
+    const auto& [point, possible] = rng.pick(points);
+    play.script[point] = rng.pick(possible);
+  }
+  return play;
+}
+
+std::string print(const Play& play) {
+  std::string out = cat("script, task ", play.has_tiny ? "with" : "without", " tiny sizes and ",
+                        play.has_sizes ? "with" : "without", " named sizes:");
+  for (const auto& [point, what] : play.script) out += cat("\n  ", point, ": ", what);
+  return out + "\n";
+}
+
+// --- The model.
+
+using Reported = std::vector<std::pair<std::string, std::string>>;  // Case, its outcome or "skipped".
+
+struct Expected {
+  Outcome outcome = Outcome::kPass;
+  Stage stopped_at = Stage::kFullRun;
+  Reported cases;
+};
+
+class Model {
+ public:
+  Model(Play play, bool multi_input, bool staged)
+      : play_(std::move(play)), multi_input_(multi_input), staged_(staged) {}
+
+  // A candidate that met a lost worker, and no failure before, has one more try.
+  Expected verdict() {
+    Expected first = attempt();
+    return first.outcome == Outcome::kHarnessFault && lost_ ? attempt() : first;
+  }
+
+ private:
+  // The first stage that fails decides; what is run after it can only add to the cases reported.
+  Expected attempt() {
+    Expected out;
+    lost_ = false;
+    for (Stage stage : {Stage::kExtract, Stage::kSyntax, Stage::kCompile, Stage::kTinyRun, Stage::kFullRun}) {
+      Outcome now = stage == Stage::kExtract   ? at("extract")
+                    : stage == Stage::kSyntax  ? at("syntax")
+                    : stage == Stage::kCompile ? compile()
+                    : stage == Stage::kTinyRun ? tiny_run(&out.cases)
+                                               : full_run(&out.cases);
+      if (now != Outcome::kPass && out.outcome == Outcome::kPass) out.outcome = now, out.stopped_at = stage;
+      bool nothing_left = stage == Stage::kExtract || stage == Stage::kCompile || now == Outcome::kHarnessFault;
+      if (now != Outcome::kPass && (staged_ || nothing_left)) break;
+    }
+    return out;
+  }
+
+  Outcome compile() {
+    settled_.clear();
+    Names recorded;
+    for (const std::string& name : ordinary()) {
+      if (at("oracle " + name) != Outcome::kPass) return Outcome::kHarnessFault;
+    }
+    for (const std::string& name : multi_input_ ? kOwnRecording : Names{}) {
+      bool there = name == "precision" || play_.has_sizes;
+      bool wanted = name != "larger_in_ratio" || settled_.count("larger");
+      if (!there || !wanted || impossible(name)) {
+        settled_[name] = std::nullopt;
+      } else if (at("oracle " + name) == Outcome::kPass) {
+        recorded.push_back(name);
+      } else {
+        return Outcome::kHarnessFault;
+      }
+    }
+    if (Outcome whole = at("record"); whole != Outcome::kPass) return whole;
+    for (const std::string& name : recorded) settle(name, at("record " + name));
+    if (Outcome main = at("compile full"); main != Outcome::kPass) return main;
+    for (const std::string& name : recorded) {
+      Outcome compiled = settled_.count(name) ? Outcome::kPass : at("compile " + name);
+      if (compiled == Outcome::kHarnessFault) return compiled;
+      settle(name, compiled);
+    }
+    return Outcome::kPass;
+  }
+
+  Outcome tiny_run(Reported* cases) {
+    Outcome out = at("run tiny");
+    if (out == Outcome::kPass) {
+      out = at("run without launches");  // Any other end there says that the launches matter.
+      if (out != Outcome::kHarnessFault && out != Outcome::kRuleBreak) out = Outcome::kPass;
+    }
+    if (play_.has_tiny) cases->emplace_back("tiny", to_string(out));
+    return out;
+  }
+
+  Outcome full_run(Reported* cases) {
+    Outcome full = at("run full 0");
+    for (const char* next : {"run full 0 again", "oracle full 1", "run full 1"}) {
+      if (full == Outcome::kPass) full = at(next);
+    }
+    cases->emplace_back("full", to_string(full));
+    if (full != Outcome::kPass || !multi_input_) return full;
+    Outcome first = Outcome::kPass;
+    for (const char* name : {"doubled", "reseeded", "larger", "larger_in_ratio", "precision"}) {
+      bool own = std::count(kOwnRecording.begin(), kOwnRecording.end(), name) > 0;
+      if (!own && impossible(name)) settled_[name] = std::nullopt;
+      std::optional<Outcome> now;
+      if (auto it = settled_.find(name); it != settled_.end()) {
+        now = it->second;
+        if (!now && std::string(name) == "larger_in_ratio") continue;  // A stand-in is not missed.
+      } else {
+        now = own ? Outcome::kPass : at(cat("oracle ", name));
+        if (now == Outcome::kPass) now = at(cat("run ", name));
+      }
+      cases->emplace_back(name, now ? to_string(*now) : "skipped");
+      if (now == Outcome::kHarnessFault) return *now;
+      if (now && first == Outcome::kPass) first = *now;
+    }
+    return first;
+  }
+
+  Outcome at(const std::string& point) {
+    auto it = play_.script.find(point);
+    if (it == play_.script.end()) return Outcome::kPass;
+    std::string what = it->second;
+    if (what == "lost once") play_.script.erase(it);
+    lost_ = lost_ || what == "lost" || what == "lost once";
+    return kMeaning.at(what);
+  }
+  // The reference cannot do an additional case.
+  bool impossible(const std::string& name) const {
+    auto it = play_.script.find("oracle " + name);
+    return it != play_.script.end() && (it->second == "reference fails" || it->second == "answer is zero");
+  }
+  // Nobody has to be written for another precision, but breaking the rules or hanging there counts.
+  void settle(const std::string& name, Outcome failed) {
+    if (failed == Outcome::kPass) return;
+    static const std::set<Outcome> kCounts = {Outcome::kRuleBreak, Outcome::kTimeout, Outcome::kTampered};
+    settled_[name] = name == "precision" && !kCounts.count(failed) ? std::nullopt : std::optional(failed);
+  }
+  Names ordinary() const { return play_.has_tiny ? Names{"full 0", "tiny"} : Names{"full 0"}; }
+
+  Play play_;
+  bool multi_input_, staged_;
+  bool lost_ = false;
+  std::map<std::string, std::optional<Outcome>> settled_;  // Before full_run; empty = skipped.
+};
+
+// --- Workers that follow a script.
+
+template <class T>
+void put(std::string* bytes, size_t from_end, T value) {
+  std::memcpy(bytes->data() + bytes->size() - from_end, &value, sizeof value);
+}
+
+// What a job's input is, its first number tells: it is the place of the input's name in inputs_.
+class Actor {
+ public:
+  Actor(Script script, std::vector<CaseSpec> cases, bool has_tiny)
+      : script_(std::move(script)), cases_(std::move(cases)), has_tiny_(has_tiny) {}
+
+  JobAnswer answer(const Job& job, const std::string& nonce) {
+    std::lock_guard lock(mutex_);
+    if (job.kind == "oracle") return oracle(job, nonce);
+    if (job.kind == "record") return record(job, nonce);
+    if (job.kind == "compile") {
+      auto number = job.args["spec"]["constants"]["CASE"]["i"].get<size_t>();
+      return ended(happens(cat("compile ", number == 0 ? "full" : kOwnRecording.at(number - 1))), nonce,
+                   [&](const std::string&) { return compile_answer(nonce); });
+    }
+    return interpret(job, nonce);
+  }
+
+ private:
+  std::string happens(const std::string& point) {
+    auto it = script_.find(point);
+    if (it == script_.end()) return "";
+    std::string what = it->second;
+    if (what == "lost once") script_.erase(it);
+    return what;
+  }
+
+  // The ends that any job can have; the others are for `else_` to answer.
+  static JobAnswer ended(const std::string& what, const std::string& nonce,
+                         const std::function<JobAnswer(const std::string& what)>& else_) {
+    using Status = JobAnswer::Status;
+    JobAnswer out;
+    out.fault = "the script loses it";
+    if (what == "lost" || what == "lost once") return out;
+    if (what == "crash" || what == "killed") {
+      out.status = Status::kSignaled;
+      out.code = what == "crash" ? SIGSEGV : SIGKILL;
+    } else if (what == "hangs") {
+      out.status = Status::kDeadline;
+    } else if (what == "flood") {
+      out.status = Status::kOverflow;
+    } else if (what == "garbage") {
+      out.status = Status::kExited;
+      out.result = std::string(100, '\xee');
+    } else if (std::count(kTold.begin(), kTold.end(), what) > 0) {
+      return failure(nonce, what.c_str());
+    } else {
+      return else_(what);
+    }
+    return out;
+  }
+
+  JobAnswer oracle(const Job& job, const std::string& nonce) {
+    std::string input = input_of(job);
+    std::string what = happens("oracle " + input);
+    if (what == "reference fails") return failure(nonce, "runtime_error", "bad shapes");
+    return ended(what, nonce, [&](const std::string&) {
+      JobAnswer out = oracle_answer(nonce);
+      auto x = static_cast<float>(std::find(inputs_.begin(), inputs_.end(), input) - inputs_.begin() + 1);
+      put(&out.result, 64, x);
+      put(&out.result, 48, 2 * x);
+      put(&out.result, 32, 2.0 * static_cast<double>(x));
+      if (what == "answer is zero") std::fill(out.result.end() - 48, out.result.end(), '\0');
+      return out;
+    });
+  }
+
+  // The original's second seed and the reseeded case have nothing but their order to tell them by.
+  std::string input_of(const Job& job) {
+    auto same = [&](const CaseSpec& spec) {
+      return Json(spec.constants) == job.args["constants"] && spec.values == job.args.value("values", "") &&
+             spec.other_precision == job.args.contains("dtype");
+    };
+    auto spec = std::find_if(cases_.begin(), cases_.end(), same);
+    std::string name = spec == cases_.end() ? "no such case" : spec->name;
+    if (name == "full") {
+      auto seed = job.args["input_seed"].get<int64_t>();
+      auto known = std::find(seeds_.begin(), seeds_.end(), seed);
+      if (known == seeds_.end()) known = seeds_.insert(seeds_.end(), seed);
+      name = Names{"full 0", "full 1", "reseeded", "too many seeds"}.at(static_cast<size_t>(known - seeds_.begin()));
+    }
+    if (std::find(inputs_.begin(), inputs_.end(), name) == inputs_.end()) inputs_.push_back(name);
+    return name;
+  }
+
+  JobAnswer record(const Job& job, const std::string& nonce) {
+    full_runs_ = 0;
+    return ended(happens("record"), nonce, [&](const std::string& what) {
+      PlanFile file;
+      Json failures = Json::array();
+      for (size_t i = 0; i <= kOwnRecording.size(); ++i) {  // A kernel's specialisation for each.
+        file.specs.push_back({});
+        file.specs.back().kernel = 0;
+        file.specs.back().json = {{"kernel", 0}, {"key", cat("k", i)}, {"constants", {{"CASE", {{"i", i}}}}}};
+      }
+      file.kernels = with_specs(file_of({})).kernels;
+      for (const Json& spec : job.args["cases"]) {
+        auto name = spec["name"].get<std::string>();
+        auto own = std::find(kOwnRecording.begin(), kOwnRecording.end(), name);
+        std::string failed = own == kOwnRecording.end() ? "" : happens("record " + name);
+        if (!failed.empty()) {
+          Json why = {{"kind", failed}, {"phase", "forward"}, {"message", "no luck"}};
+          failures.push_back({{"case", name}, {"failure", why}});
+          continue;
+        }
+        Plan plan = with_specs(file_of({small_plan(name, {4})})).cases[0];
+        plan.tape[1].choices[0].spec = own == kOwnRecording.end() ? 0 : own - kOwnRecording.begin() + 1;
+        if (what == "library call") {
+          plan.tape.push_back(call_step("aten.mul_.Tensor", {1}, 1));
+          plan.tape.back().args.push_back(float_arg(1));
+        }
+        file.cases.push_back(std::move(plan));
+      }
+      Json header = {{"nonce", nonce}, {"ok", true}};
+      if (!failures.empty()) header["failures"] = failures;
+      return exited(header, write_plan_file(file));
+    });
+  }
+
+  JobAnswer interpret(const Job& job, const std::string& nonce) {
+    float x = 0;
+    std::memcpy(&x, tensor_from(job.args["inputs"][0], job.payload).bytes.data(), sizeof x);
+    std::string input = inputs_.at(static_cast<size_t>(x) - 1);
+    bool launches = job.args["launches"].get<bool>();
+    if (launches && input == "full 0") {
+      input = Names{"tiny", "full 0", "full 0 again"}.at(full_runs_++ + (has_tiny_ ? 1 : 0));
+    }
+    std::string what = happens(launches ? cat("run ", input) : "run without launches");
+    return ended(what, nonce, [&](const std::string&) {
+      const float right[4] = {2 * x, -4, 6, 8}, wrong[4] = {2 * x, -4, 6, 7}, nan[4] = {2 * x, NAN, 6, 8};
+      bool is_right = launches ? what != "wrong" && what != "nan" : what == "same answer";
+      Json header = {{"nonce", nonce},
+                     {"ok", true},
+                     {"outputs", ref("float32", 0, 16)},
+                     {"inputs_after", Json::array({nullptr})},
+                     {"programs", 1},
+                     {"guards_broken", Json::array()}};
+      if (what == "guard broken") header["guards_broken"].push_back(1);
+      if (what == "input changed") header["inputs_after"][0] = ref("float32", 0, 16);
+      return exited(header, bytes_of(is_right ? right : what == "nan" ? nan : wrong));
+    });
+  }
+
+  std::mutex mutex_;  // Kernels are compiled side by side.
+  Script script_;
+  std::vector<CaseSpec> cases_;
+  bool has_tiny_;
+  Names inputs_;
+  std::vector<int64_t> seeds_;  // Of the inputs drawn as the task is written.
+  size_t full_runs_ = 0;        // On the original's first input, in this attempt.
+};
+
+// --- Under test.
+
+struct Combination {
+  bool multi_input, staged, curriculum, calibrated;
+};
+
+Config config_of(const Combination& on) {
+  Config config;
+  config.cases.type = on.multi_input ? "multi_input" : "original";
+  config.stages.type = on.staged ? "staged" : "all";
+  config.data.sampler.type = on.curriculum ? "adaptive" : "fixed_mix";
+  config.data.sampler.window = kWindow;
+  config.timing.type = on.calibrated ? "calibrated" : "plain";
+  config.verify.workers = 1;
+  return config;
+}
+
+Verdict verify(const Play& play, const Task& given, const Config& config) {
+  Candidate one;
+  one.id = "c";
+  one.task = given;
+  one.task.source = cat(play.has_sizes ? "N = 64\n" : "", "class Model: pass\n");
+  if (play.has_tiny) one.task.tiny = {{"N", 2}};
+  one.is_code = !play.script.count("extract");
+  one.text = !one.is_code ? "I cannot do that." : play.script.count("syntax") ? "x = (\n" : "x = 1\n";
+  VerifySeams seams = make_verify_seams(config);
+  auto actor = std::make_shared<Actor>(play.script, seams.cases->cases(one.task), play.has_tiny);
+  auto pool = std::make_unique<FakePool>(
+      [actor](const Job& job, const std::string& nonce) { return actor->answer(job, nonce); });
+  return Verifier::over(std::move(pool), config.verify, seams)->verify({&one, 1})[0];
+}
+
+Reported reported(const Verdict& verdict) {
+  Reported out;
+  for (const CaseResult& one : verdict.cases) {
+    out.emplace_back(one.name, one.outcome ? to_string(*one.outcome) : "skipped");
+  }
+  return out;
+}
+
+// What the shapes of reward.h give, written out. None for a harness fault.
+std::optional<double> expected_reward(const std::string& shape, const Expected& expected, double speedup, bool timed) {
+  if (expected.outcome == Outcome::kHarnessFault) return std::nullopt;
+  bool correct = expected.outcome == Outcome::kPass;
+  double speed = correct ? std::min(timed ? speedup : 1, 2.0) : 0;
+  if (shape == "binary") return correct;
+  if (shape == "speed") return speed;
+  if (shape == "hierarchical") return correct + 0.1 * speed;
+  if (correct) return 0.7 + (timed ? 0.3 * std::min(speedup / 2, 1.0) : 0);
+  static const std::map<Stage, size_t> kStep = {
+      {Stage::kExtract, 0}, {Stage::kSyntax, 0}, {Stage::kCompile, 1}, {Stage::kTinyRun, 2}, {Stage::kFullRun, 3}};
+  static const double kSteps[2][4] = {{0.0, 0.1, 0.2, 0.3}, {0.0, 0.3, 0.5, 0.7}};
+  return kSteps[shape == "published"][kStep.at(expected.stopped_at)];
+}
+
+void expect_rewards(const Verdict& verdict, const Expected& expected, double speedup, bool timed) {
+  for (const char* shape : {"staged", "published", "binary", "speed", "hierarchical"}) {
+    RewardConfig config;
+    config.shape = shape;
+    auto got = reward(verdict, config), wanted = expected_reward(shape, expected, speedup, timed);
+    EXPECT_EQ(got.has_value(), wanted.has_value()) << shape;
+    EXPECT_NEAR(got.value_or(-1), wanted.value_or(-1), 1e-9) << shape;
+  }
+}
+
+// What a GPU would add to a correct candidate: readings without noise at a known ratio, through a protocol.
+void time_at(double ratio, const TimingProtocol& protocol, Verdict* verdict) {
+  std::vector<Reading> readings;
+  while (protocol.want_more(readings)) {
+    readings.push_back({ratio * 1e-3, 1e-3, 1500, static_cast<int64_t>(readings.size() / 10), 1e-2});
+  }
+  verdict->timing = protocol.reduce(readings);
+  ASSERT_TRUE(verdict->timing.has_value());
+  apply_band(&*verdict->timing, protocol.least_band());
+  verdict->speedup = verdict->timing->speedup;
+}
+
+std::vector<Task> six_tasks() {
+  std::vector<Task> tasks(6);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    tasks[i].id = cat("task", i);
+    tasks[i].level = i % 2 == 0 ? 1 : 2;
+  }
+  return tasks;
+}
+
+class FunnelScripts : public testing::TestWithParam<int> {
+ protected:
+  FunnelScripts() : on_{bool(GetParam() & 1), bool(GetParam() & 2), bool(GetParam() & 4), bool(GetParam() & 8)} {}
+
+  // Verifies one script and returns whether the model says that it passes; empty = a harness fault.
+  std::optional<bool> check(const Play& play, const Task& task, double ratio) {
+    SCOPED_TRACE(print(play));
+    Expected expected = Model(play, on_.multi_input, on_.staged).verdict();
+    Verdict verdict = verify(play, task, config_);
+    EXPECT_STREQ(to_string(verdict.outcome), to_string(expected.outcome)) << verdict.reason();
+    EXPECT_STREQ(to_string(verdict.stopped_at), to_string(expected.stopped_at)) << verdict.reason();
+    EXPECT_EQ(reported(verdict), expected.cases);
+    EXPECT_EQ(verdict.task_id, task.id);
+    EXPECT_EQ(verdict.level, task.level);
+    EXPECT_FALSE(verdict.timing || verdict.speedup) << "without a GPU nothing is measured";
+    expect_rewards(verdict, expected, 0, false);
+    if (verdict.correct()) {
+      time_at(ratio, *make_timing(config_.timing), &verdict);
+      expect_rewards(verdict, expected, ratio, true);
+    }
+    ends_.insert({expected.stopped_at, expected.outcome});
+    if (expected.outcome == Outcome::kHarnessFault) return std::nullopt;
+    return expected.outcome == Outcome::kPass;
+  }
+
+  Combination on_;
+  Config config_ = config_of(on_);
+  std::set<std::pair<Stage, Outcome>> ends_;
+};
+
+TEST_P(FunnelScripts, VerdictCasesAndRewardAreTheModels) {
+  auto sampler = make_task_sampler(config_.data.sampler, six_tasks());
+  Rng rng(41);
+  double share = on_.curriculum ? 0.1 : 0.5, drawn2 = 0, due2 = 0, lowest = 1, highest = 0;
+  std::deque<bool> window;  // Level-1 rollouts.
+  int64_t faults = 0;
+  for (int64_t done = 0; done < kScripts && !HasFailure(); done += kBatch) {
+    std::vector<TaskResult> results;
+    for (const Task* task : sampler->next(kBatch)) {
+      drawn2 += task->level == 2;
+      // Less befalls later candidates, as if the policy had learnt.
+      Play play = random_play(rng, rng.below(3) + std::max<int64_t>(0, 9 - 12 * done / kScripts));
+      auto passes = check(play, *task, 0.25 * static_cast<double>(1 + rng.below(12)));
+      faults += !passes;
+      if (!passes) continue;  // Dropped.
+      results.push_back({task->id, task->level, 1, *passes});
+      if (task->level == 1) window.push_back(*passes);
+      if (window.size() > kWindow) window.pop_front();
+    }
+    due2 += static_cast<double>(kBatch) * share;
+    EXPECT_NEAR(drawn2, due2, 1 + 1e-9) << "after " << done + kBatch << " draws";
+    sampler->observe(results);
+    if (!on_.curriculum) continue;
+    auto correct = static_cast<double>(std::count(window.begin(), window.end(), true));
+    double accuracy = window.empty() ? 0 : correct / static_cast<double>(window.size());
+    share = 0.1 + 0.4 * std::min(accuracy / 0.4, 1.0);
+    EXPECT_NEAR(sampler->metrics().at("sampler/level2_share"), share, 1e-12);
+    lowest = std::min(lowest, share);
+    highest = std::max(highest, share);
+  }
+  // The scripts are of use: most ways to end come up, and the curriculum goes from one end to the other.
+  EXPECT_GT(faults, kScripts / 20);
+  EXPECT_GE(ends_.size(), 20u);
+  if (on_.curriculum) {
+    EXPECT_LT(lowest, 0.2);
+    EXPECT_NEAR(highest, 0.5, 1e-12);
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<int>& info) {
+  const char* names[] = {"MultiInput", "Staged", "Curriculum", "Calibrated"};
+  std::string out = "Core";
+  for (int i = 0; i < 4; ++i) out += info.param >> i & 1 ? names[i] : "";
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllExtensions, FunnelScripts, testing::Range(0, 16), name_of);
+
+}  // namespace
+}  // namespace tritonrl

@@ -105,6 +105,21 @@ TEST(Assemble, DefaultsAreTheOriginalCasesStagedAndAFixedMix) {
   EXPECT_THROW(make_verify_seams(config), Error);
 }
 
+TEST(Assemble, AlgorithmsLieOverAnyConfig) {
+  int64_t seen = 0;
+  for (const char* base : {"quickstart.yaml", "gpu.yaml"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(kConfigs + "algorithms")) {
+      SCOPED_TRACE(entry.path().string());
+      Config config = load_config<Config>({kConfigs + base, entry.path().string()}, {});
+      check_choices(config);
+      bool imitates = config.rl.credit == "best_of_n" || config.rl.credit == "reward_weighted";
+      EXPECT_EQ(has_advantages(config.rl), !imitates);
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 24);
+}
+
 // Each of the sixteen combinations of configs/ablate/ is what its files say.
 TEST(Assemble, AblationsCombine) {
   std::vector<Task> tasks(4);

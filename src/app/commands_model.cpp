@@ -2,9 +2,12 @@
 // data and model.
 #include <iostream>
 
+#include "app/assemble.h"
 #include "app/commands.h"
 #include "app/commands_data.h"
+#include "base/json.h"
 #include "model/gguf_import.h"
+#include "model/merge_folder.h"
 
 namespace tritonrl {
 
@@ -21,7 +24,7 @@ void add_data(CLI::App& app, Run& run) {
 }
 
 void add_model(CLI::App& app, Run& run) {
-  auto* model = app.add_subcommand("model", "bring models in");
+  auto* model = app.add_subcommand("model", "bring models in, and out");
   model->require_subcommand(1);
   auto* from_gguf = model->add_subcommand("import", "turn a SmolLM2 GGUF file into a Hugging Face folder");
   auto gguf = std::make_shared<std::string>(), out = std::make_shared<std::string>();
@@ -32,6 +35,22 @@ void add_model(CLI::App& app, Run& run) {
       ImportReport report = import_gguf(*gguf, *out);
       std::cout << *out << ": " << report.tensors << " tensors, " << report.parameters << " parameters, vocabulary of "
                 << report.vocabulary << (report.already_there ? " (was there already)\n" : "\n");
+      return 0;
+    };
+  });
+  auto* merge = model->add_subcommand("merge", "write base + adapter as a plain Hugging Face folder");
+  auto base = std::make_shared<std::string>(), adapter = std::make_shared<std::string>();
+  auto merged = std::make_shared<std::string>();
+  merge->add_option("adapter", *adapter, "folder with adapter_model.safetensors, e.g. RUN/checkpoints/rl_1")
+      ->required();
+  merge->add_option("folder", *merged, "folder to write")->required();
+  merge->add_option("--base", *base, "folder of the base model; default: the one that the adapter names");
+  merge->callback([=, &run] {
+    run = [=] {
+      std::string from = *base;
+      if (from.empty()) from = read_json(*adapter + "/adapter_config.json").value("base_model_name_or_path", "");
+      MergeReport report = merge_adapter(find_model(from), *adapter, *merged);
+      std::cout << *merged << ": " << report.tensors << " tensors, " << report.merged << " of them merged\n";
       return 0;
     };
   });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/config.h"
 
+#include <algorithm>
+
 namespace tritonrl {
 
 void RunConfig::validate() const {
@@ -18,6 +20,14 @@ void RlConfig::validate() const {
   if ((credit == "rloo" || credit == "grpo" || credit == "reinforce_pp") && samples < 2) {
     throw usage_error(cat("credit: ", credit, " compares the answers to a task: samples must be at least 2"));
   }
+  bool imitates = credit == "best_of_n" || credit == "reward_weighted";
+  if (!imitates && (sampling.top_k > 0 || sampling.top_p < 1 || sampling.temperature <= 0)) {
+    throw usage_error(cat("credit: ", credit, " needs answers drawn from the policy itself"), "",
+                      "sampling: no top_k, no top_p, and a temperature above 0");
+  }
+  if (resample_rounds > 0 && (imitates || credit == "reinforce")) {
+    throw usage_error(cat("resample_rounds leaves out groups that teach credit: ", credit, " something"));
+  }
   if (credit == "best_of_n" && best_of_n.keep > samples) {
     throw usage_error(cat("best_of_n.keep = ", best_of_n.keep, " exceeds samples = ", samples), "",
                       "keep at most as many as are sampled");
@@ -27,6 +37,14 @@ void RlConfig::validate() const {
 void Config::validate() const {
   if (!sft.enabled && rl.steps == 0) throw usage_error("nothing to do: sft is off and rl.steps is 0");
   int64_t needed = policy.max_prompt_tokens + eval.sampling.max_new_tokens;
+  int64_t rollout = policy.max_prompt_tokens + rl.sampling.max_new_tokens;
+  bool imitates = rl.credit == "best_of_n" || rl.credit == "reward_weighted";
+  if (rl.steps > 0 && !imitates && rl.train.max_tokens < rollout) {
+    throw usage_error(cat("rl.train.max_tokens = ", rl.train.max_tokens,
+                          " leaves out the longest answers, whose length then goes unpunished"),
+                      "", cat("policy.max_prompt_tokens + rl.sampling.max_new_tokens = ", rollout));
+  }
+  needed = std::max({needed, rollout, rl.steps > 0 ? rl.train.max_tokens : 0});
   if (sft.max_tokens > 8192 || needed > 8192) {
     throw usage_error("sequences beyond 8192 tokens are not supported", "", "lower max_tokens or max_new_tokens");
   }

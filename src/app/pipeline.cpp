@@ -249,23 +249,19 @@ class Pipeline {
       RewardParts parts = *reward_parts(verdict, config_.reward);
       judged.reward = parts.code;
       judged.plan = parts.plan;
+      RewardConfig speed = config_.reward;
+      speed.shape = "speed";
+      judged.plan_noise = reward_noise(verdict, speed);
+      judged.noise = 0;
       judged.code = code_tokens(policy().tokenizer(), rollout);
     }
     if (config_.rl.overlong == "penalty") {
-      *judged.reward += overlong_penalty(static_cast<int64_t>(rollout.tokens.size()), rollout.finished,
-                                         config_.rl.sampling.max_new_tokens, config_.rl.overlong_tokens);
+      double penalty = overlong_penalty(static_cast<int64_t>(rollout.tokens.size()), rollout.finished,
+                                        config_.rl.sampling.max_new_tokens, config_.rl.overlong_tokens);
+      *judged.reward += penalty;
+      judged.plan += penalty;
     }
     return judged;
-  }
-
-  static bool all_equal(const std::vector<Judged>& group) {
-    std::set<double> rewards, plans;
-    for (const Judged& judged : group) {
-      if (!judged.reward) continue;
-      rewards.insert(*judged.reward);
-      plans.insert(judged.plan);
-    }
-    return rewards.size() < 2 && plans.size() < 2;
   }
 
   Experience gather(TaskSampler& sampler, const Rng& rng, const std::string& phase) {
@@ -291,7 +287,7 @@ class Pipeline {
           all.scores.back().push_back(std::move(judged));
         }
         results.push_back(result);
-        bool useful = config_.rl.resample_rounds == 0 || !all_equal(all.scores.back());
+        bool useful = config_.rl.resample_rounds == 0 || !teaches_nothing(all.scores.back(), config_.rl.advantage);
         all.trained_on.push_back(useful);
         wanted -= useful;
       }
@@ -330,13 +326,15 @@ class Pipeline {
       scores.push_back(experience.scores[g]);
     }
     auto examples = credit.assign(groups, scores);
+    // Also where this step turns out to teach nothing: the next goes on from it.
+    AdamW* kept = config_.rl.train.optimizer.schedule == "constant" ? &optimizer_of(attached_) : nullptr;
     TrainSummary summary;
     if (examples.empty()) {
       log_warn(phase + ": no sample earned credit, the policy stays as it is");
     } else {
-      summary = train_examples(examples, config_.rl.train, rng.at("update"), phase, cat("rl ", step));
+      summary = train_examples(examples, config_.rl.train, rng.at("update"), phase, cat("rl ", step), kept);
     }
-    save_checkpoint(name, optimizer_ ? &*optimizer_ : nullptr);
+    save_checkpoint(name, kept);
     write_step(step, experience, examples, summary, sampler, now_s() - start);
     run_.mark_done(phase, {{"sampler", sampler.state()},
                            {"credit", credit.state()},
@@ -351,7 +349,7 @@ class Pipeline {
     int64_t right = 0, equal = 0, cut_off = 0, rollouts = 0;
     for (size_t g = 0; g < experience.scores.size(); ++g) {
       std::vector<double> of_group;
-      equal += all_equal(experience.scores[g]);
+      equal += teaches_nothing(experience.scores[g], config_.rl.advantage);
       for (size_t r = 0; r < experience.scores[g].size(); ++r) {
         const Rollout& rollout = experience.verified.groups[g].rollouts[r];
         lengths.push_back(static_cast<double>(rollout.tokens.size()));
@@ -418,7 +416,7 @@ class Pipeline {
   std::string rl_start() const { return config_.sft.enabled ? "sft" : "fresh"; }
 
   TrainSummary train_examples(const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
-                              const std::string& phase, const std::string& what) {
+                              const std::string& phase, const std::string& what, AdamW* optimizer = nullptr) {
     std::optional<Progress> bar;
     auto on_update = [&](const UpdateReport& r) {
       if (!bar) bar.emplace(what, r.steps, "steps");
@@ -438,7 +436,6 @@ class Pipeline {
       run_.steps().write(line);
       return true;
     };
-    AdamW* kept = config.optimizer.schedule == "constant" && phase != "sft" ? &optimizer_of(attached_) : nullptr;
     TrainSummary summary;
     if (examples.front().has_advantages()) {
       PolicyUpdate how;
@@ -449,9 +446,9 @@ class Pipeline {
         if (!reference_) reference_ = LoraAdapter::load(checkpoint(rl_start()).string(), policy().weights());
         how.reference = &*reference_;
       }
-      summary = train_policy(policy(), examples, config, how, rng, on_update, kept);
+      summary = train_policy(policy(), examples, config, how, rng, on_update, optimizer);
     } else {
-      summary = train(policy(), examples, config, rng, on_update, kept);
+      summary = train(policy(), examples, config, rng, on_update, optimizer);
     }
     if (interrupted()) throw Interrupted();
     return summary;

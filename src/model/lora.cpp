@@ -158,7 +158,7 @@ LoraAdapter LoraAdapter::clone() const {
   return copy;
 }
 
-LoraAdapter LoraAdapter::load(const std::string& folder, const Weights& weights) {
+LoraConfig load_lora_config(const std::string& folder) {
   std::string where = folder + "/adapter_config.json";
   Json json = read_json(where);
   auto refuse = [&](const std::string& what) { throw usage_error(what, where); };
@@ -176,6 +176,11 @@ LoraAdapter LoraAdapter::load(const std::string& folder, const Weights& weights)
   } catch (const Json::exception&) {
     refuse("r, lora_alpha or target_modules is missing or has the wrong type");
   }
+  return config;
+}
+
+LoraAdapter LoraAdapter::load(const std::string& folder, const Weights& weights) {
+  LoraConfig config = load_lora_config(folder);
   LoraAdapter adapter = create(weights, config, Rng(0));
   std::string file = folder + "/adapter_model.safetensors";
   auto tensors = SafetensorsFile::open(file);

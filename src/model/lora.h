@@ -32,6 +32,9 @@ struct LoraConfig {
   void validate() const;
 };
 
+// From a folder in PEFT's layout. Throws Error (usage) for a sort of adapter that we do not have.
+LoraConfig load_lora_config(const std::string& folder);
+
 // The adapter of one projection; its outputs are rows [offset, offset + outputs) of the fused matrix.
 struct LoraPair {
   std::string target;  // "q_proj", ...

@@ -163,8 +163,9 @@ class Graph {
 // The rows that carry loss, a chunk at a time.
 class Head {
  public:
-  Head(const Weights& w, const at::Tensor& x, const PackedBatch& batch, double temperature)
-      : w_(w), x_(x), batch_(batch), temperature_(temperature) {}
+  // exact: logits in float, as the sampler has them, instead of compute dtype.
+  Head(const Weights& w, const at::Tensor& x, const PackedBatch& batch, double temperature, bool exact)
+      : w_(w), x_(x), batch_(batch), temperature_(temperature), exact_(exact) {}
 
   // Calls fn(first row, rows) for each chunk, whose logits / temperature are then in `logits`.
   template <class Fn>
@@ -181,7 +182,8 @@ class Head {
       index_ = index.to(w_.device);
       target = next.to(w_.device);
       picked_ = x_.index_select(0, index_);
-      logits = linear(w_.head, rms_norm(picked_, w_.final_norm_H, w_.config.rms_norm_eps, w_.dtype, &inverse_));
+      auto normed = rms_norm(picked_, w_.final_norm_H, w_.config.rms_norm_eps, w_.dtype, &inverse_);
+      logits = exact_ ? linear_float(w_.head, normed) : linear(w_.head, normed);
       if (temperature_ != 1) logits.mul_(1 / temperature_);
       fn(begin, count);
     }
@@ -190,7 +192,7 @@ class Head {
   // `logits` hold the gradient of logits / temperature: adds it to the residual stream's.
   void add_to(at::Tensor& dx) {
     if (temperature_ != 1) logits.mul_(1 / temperature_);
-    auto dnormed = linear_transposed(w_.head, logits);
+    auto dnormed = linear_transposed(w_.head, logits.to(w_.dtype));
     auto dpicked = at::zeros_like(picked_);
     rms_norm_backward_add_(dnormed, picked_, w_.final_norm_H, inverse_, dpicked);
     dx.index_add_(0, index_, dpicked);
@@ -210,6 +212,7 @@ class Head {
   const at::Tensor& x_;
   const PackedBatch& batch_;
   double temperature_;
+  bool exact_;
   at::Tensor index_, picked_, inverse_;
 };
 
@@ -220,11 +223,11 @@ void append(std::vector<float>& to, const at::Tensor& values) {
 
 // Loss over the rows that carry it; with dx, fills it with the gradient of the residual stream.
 LossResult head_loss(const Weights& w, const at::Tensor& x, const PackedBatch& batch, double temperature,
-                     const std::vector<float>& weights, at::Tensor* dx) {
+                     const std::vector<float>& weights, bool exact, at::Tensor* dx) {
   LossResult result;
   CHECK(weights.size() == batch.loss_rows.size()) << "one weight a loss row";
   if (dx) *dx = at::zeros_like(x);
-  Head head(w, x, batch, temperature);
+  Head head(w, x, batch, temperature, exact);
   head.each_chunk([&](int64_t begin, int64_t count) {
     append(result.log_probs,
            cross_entropy_(head.logits, head.target, dx ? head.part(weights, begin, count) : at::Tensor()));
@@ -237,7 +240,7 @@ LossResult head_loss(const Weights& w, const at::Tensor& x, const PackedBatch& b
 LossResult head_objective(const Weights& w, const at::Tensor& x, const PackedBatch& batch, const Objective& objective,
                           at::Tensor* dx) {
   LossResult result;
-  Head head(w, x, batch, objective.temperature);
+  Head head(w, x, batch, objective.temperature, true);
   head.each_chunk([&](int64_t, int64_t) {
     auto log_p = at::log_softmax(head.logits, -1, at::kFloat);
     append(result.log_probs, log_p.gather(1, head.target.to(at::kLong).unsqueeze(1)).squeeze(1));
@@ -247,7 +250,7 @@ LossResult head_objective(const Weights& w, const at::Tensor& x, const PackedBat
   double loss = objective.loss(result, &gradients);
   CHECK(gradients.weights.size() == result.log_probs.size()) << "one weight a loss row";
   if (gradients.entropies.empty()) {
-    head_loss(w, x, batch, objective.temperature, gradients.weights, dx);
+    head_loss(w, x, batch, objective.temperature, gradients.weights, true, dx);
   } else {
     CHECK(gradients.entropies.size() == result.log_probs.size()) << "one entropy weight a loss row";
     *dx = at::zeros_like(x);
@@ -259,7 +262,7 @@ LossResult head_objective(const Weights& w, const at::Tensor& x, const PackedBat
       // d entropy / d z_j = -p_j (log p_j + entropy).
       auto gradient = log_p.add_(entropy).mul_(slope).neg_().add_(weight).mul_(p);
       gradient.scatter_add_(1, head.target.to(at::kLong).unsqueeze(1), weight.neg());
-      head.logits = gradient.to(head.logits.scalar_type());
+      head.logits = gradient;
       head.add_to(*dx);
     });
   }
@@ -286,7 +289,7 @@ LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const 
   at::InferenceMode no_autograd;
   Graph graph(weights, &adapter, true, dropout);
   at::Tensor x = graph.run(batch), dx;
-  LossResult result = head_loss(weights, x, batch, 1, batch.loss_weights, &dx);
+  LossResult result = head_loss(weights, x, batch, 1, batch.loss_weights, false, &dx);
   graph.backward(dx);
   return result;
 }
@@ -304,7 +307,7 @@ LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const 
 LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch, double temperature) {
   at::InferenceMode no_autograd;
   at::Tensor x = Graph(weights, adapter, false, Rng(0)).run(batch);
-  return head_loss(weights, x, batch, temperature, batch.loss_weights, nullptr);
+  return head_loss(weights, x, batch, temperature, batch.loss_weights, true, nullptr);
 }
 
 at::Tensor forward_logits(const Weights& weights, const LoraAdapter* adapter, const std::vector<int32_t>& tokens) {

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "model/decoder.h"
+#include "model/merge_folder.h"
 #include "model/tensor_io.h"
 #include "model/train_graph.h"
 
@@ -132,6 +133,23 @@ TEST_P(LoraGolden, LossAndGradientsEqualAutograd) {
     EXPECT_LT(max_difference(gradients[index], want), 1e-4 + 1e-4 * scale) << name;
     ++index;
   });
+}
+
+TEST_P(LoraGolden, MergedFolderIsBaseAndAdapter) {
+  std::string folder = kGolden + GetParam(), out = testing::TempDir() + "/merged_" + GetParam();
+  fs::remove_all(out);
+  MergeReport report = merge_adapter(folder, folder + "/adapter", out);
+  EXPECT_GT(report.merged, 0);
+  EXPECT_GT(report.tensors, report.merged);
+  auto weights = load(folder), merged = load(out);
+  auto adapter = LoraAdapter::load(folder + "/adapter", *weights);
+  std::vector<int32_t> tokens = {1, 2, 30, 4, 55};
+  auto with_adapter = forward_logits(*weights, &adapter, tokens), plain = forward_logits(*weights, nullptr, tokens);
+  EXPECT_LT(max_difference(forward_logits(*merged, nullptr, tokens), with_adapter), 1e-4);
+  EXPECT_GT(max_difference(plain, with_adapter), 1e-2);
+  EXPECT_THROW(merge_adapter(folder, folder + "/adapter", out), Error);  // It holds a model already.
+  std::string other = std::string(GetParam()) == "llama_tiny" ? "qwen2_tiny" : "llama_tiny";
+  EXPECT_THROW(merge_adapter(kGolden + other, folder + "/adapter", out + "_other"), Error);
 }
 
 TEST_P(LoraGolden, SavedAdapterLoadsAgain) {

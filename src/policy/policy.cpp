@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/error.h"
 #include "model/device.h"
@@ -76,6 +77,7 @@ std::vector<Group> Policy::roll_out(std::span<const Task> tasks, int64_t samples
                                     const Rng& rng, const GenerateProgress& progress) {
   std::vector<Group> groups;
   std::vector<GenerateRequest> requests;
+  std::map<std::string, uint64_t> drawn;
   int64_t longest = 0;
   for (const Task& task : tasks) {
     Group group{task, encode_prompt(task), {}};
@@ -86,7 +88,9 @@ std::vector<Group> Policy::roll_out(std::span<const Task> tasks, int64_t samples
           "task " + task.id, "raise the limit or leave the task out");
     }
     longest = std::max(longest, length);
-    requests.push_back({group.prompt, samples, rng.at(task.id)});
+    Rng stream = rng.at(task.id);
+    if (uint64_t again = drawn[task.id]++; again > 0) stream = stream.at("again").at(again);
+    requests.push_back({group.prompt, samples, stream});
     groups.push_back(std::move(group));
   }
   if (groups.empty()) return groups;

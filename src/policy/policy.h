@@ -52,7 +52,8 @@ class Policy {
   // Loads everything. Throws Error.
   static Policy open(const PolicyConfig& config, PromptTemplate prompt);
 
-  // Samples `samples` answers to each task, rng.at(task id) being each task's stream. Throws Error (usage) for a prompt
+  // Samples `samples` answers to each task, rng.at(task id) being each task's stream, and another
+  // one of that where a task comes again. Throws Error (usage) for a prompt
   // that is too long.
   std::vector<Group> roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling,
                               const Rng& rng, const GenerateProgress& progress = {});

@@ -12,7 +12,7 @@ namespace tritonrl {
 // One sampled answer.
 struct Rollout {
   std::vector<int32_t> tokens;   // The answer, stop token included when there was one.
-  std::vector<float> log_probs;  // Under the sampling distribution (policy/sampling.h), one a token.
+  std::vector<float> log_probs;  // One a token; see SampledToken (policy/sampling.h).
   bool finished = false;         // Ended by itself rather than by the length limit.
   std::string text;              // Decoded, without special tokens.
 };

@@ -14,6 +14,10 @@ void PolicyLossConfig::validate() const {
   if (clip_low < 0 || clip_low > 1 || clip_high < 0) throw usage_error("clip_low is in [0, 1], clip_high not negative");
   if (ratio_cap < 0 || kl < 0 || veto < 0) throw usage_error("ratio_cap, kl and veto must not be negative");
   if (dual_clip != 0 && dual_clip <= 1) throw usage_error("dual_clip must be above 1 (or 0 for none)");
+  if (kl > 0 && kl_estimator == "k1" && !kl_ratio) {
+    throw usage_error("kl_estimator: k1 has no gradient on average without kl_ratio", "",
+                      "k2 or k3, or kl_ratio: true");
+  }
   if (correction_cap < 1 || correction_floor < 0 || correction_floor > 1) {
     throw usage_error("correction_cap must be at least 1, correction_floor in [0, 1]");
   }
@@ -35,6 +39,8 @@ void PolicyLossMetrics::add(const PolicyLossMetrics& o) {
 }
 
 namespace {
+
+constexpr double kMostLogRatio = 20;  // A sum over an answer may overflow.
 
 struct Term {
   double loss = 0, slope = 0;  // slope: d loss / d r.
@@ -91,6 +97,7 @@ double policy_loss(const PolicyLossConfig& config, const AnswerTerms& t, double 
   double log_ratio = 0, loss = 0, common_slope = 0;
   for (size_t i = 0; i < n; ++i) log_ratio += static_cast<double>(t.log_probs[i]) - t.old_log_probs[i];
   if (config.ratio == "sequence") log_ratio /= static_cast<double>(n);
+  log_ratio = std::min(log_ratio, kMostLogRatio);
   for (size_t i = 0; i < n; ++i) {
     double l = t.log_probs[i], a = t.advantages[i], difference = l - t.old_log_probs[i];
     double r = std::exp(common ? log_ratio : difference), scale = weight * correction[i];

@@ -129,6 +129,20 @@ TEST(Advantages, GroupsWithinTimingNoiseAreEqual) {
   EXPECT_NEAR(make_grpo(config)->assign({group_of(2)}, {scores})[1].weights[2], 0.01, 1e-6);
 }
 
+TEST(Advantages, EqualRewardsGiveExactlyNothing) {
+  auto scores = judged(std::vector<std::optional<double>>(8, 0.1));  // Whose mean, summed up, is another number.
+  for (auto make : {make_reinforce, make_rloo, make_grpo, make_reinforce_pp}) {
+    for (const TrainExample& example : make({})->assign({group_of(8)}, {scores})) {
+      EXPECT_EQ(answer_weights(example), (std::vector<float>{0, 0}));
+    }
+  }
+  EXPECT_TRUE(teaches_nothing(scores, {}));
+  scores[3].reward = 0.11;
+  EXPECT_FALSE(teaches_nothing(scores, {}));
+  scores[2].noise = 0.02;
+  EXPECT_TRUE(teaches_nothing(scores, {}));
+}
+
 TEST(Advantages, UnfinishedAnswersCanBeMasked) {
   AdvantageConfig config;
   Group group = group_of(3);
@@ -151,7 +165,7 @@ TEST(Advantages, CodeAndPlanHaveTheirOwn) {
   scores[0].code = {{1, 3}};
   scores[0].plan = 2;
   auto examples = make_grpo(config)->assign({group}, {scores});
-  EXPECT_EQ(answer_weights(examples[0]), (std::vector<float>{0.1f, 0.5f, 0.5f, 0.1f}));
+  EXPECT_EQ(answer_weights(examples[0]), (std::vector<float>{0.1f, 0.5f, 0.5f, 0.5f}));  // After the code: its own.
   EXPECT_EQ(answer_weights(examples[1]), (std::vector<float>{-0.5f, -0.5f}));  // No code: the whole answer failed.
 }
 

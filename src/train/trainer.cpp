@@ -18,8 +18,8 @@
 namespace tritonrl {
 
 void TrainConfig::validate() const {
-  if (epochs < 1 || batch_size < 1 || micro_batch_tokens < 1 || max_tokens < 2 || max_steps < 0) {
-    throw usage_error("epochs, batch_size, micro_batch_tokens and max_tokens must be positive");
+  if (epochs < 1 || batch_size < 0 || micro_batch_tokens < 1 || max_tokens < 2 || max_steps < 0) {
+    throw usage_error("epochs, micro_batch_tokens and max_tokens must be positive, batch_size not negative");
   }
 }
 
@@ -77,7 +77,8 @@ class Training {
     if (usable_.empty()) return summary_;
 
     auto count = static_cast<int64_t>(usable_.size());
-    int64_t per_epoch = (count + config_.batch_size - 1) / config_.batch_size, steps = per_epoch * config_.epochs;
+    int64_t size = config_.batch_size > 0 ? config_.batch_size : count;
+    int64_t per_epoch = (count + size - 1) / size, steps = per_epoch * config_.epochs;
     if (config_.max_steps > 0) steps = std::min(steps, config_.max_steps);
     begin(steps);
     bool constant = config_.optimizer.schedule == "constant";
@@ -89,7 +90,7 @@ class Training {
         Rng shuffle = rng_.at("epoch").at(static_cast<uint64_t>(step / per_epoch));
         shuffle.shuffle(order);
       }
-      int64_t from = step % per_epoch * config_.batch_size, to = std::min(count, from + config_.batch_size);
+      int64_t from = step % per_epoch * size, to = std::min(count, from + size);
       Examples chosen(order.begin() + from, order.begin() + to);
       UpdateReport report;
       report.step = step + 1;
@@ -98,9 +99,9 @@ class Training {
       policy_.adapter().zero_gradients();
       bool any = gradients(chosen, rng_.at("dropout").at(static_cast<uint64_t>(step)), &report);
       if (!std::isfinite(report.loss))
-        throw environment_error(
-            cat("the loss of update ", step + 1, " is no number"), names(chosen),
-            "lower the learning rate; the last checkpoint is whole, and the same command goes on from it");
+        throw environment_error(cat("the loss of update ", step + 1, " is no number"), names(chosen),
+                                "the last checkpoint is whole; begin another run with a lower learning rate "
+                                "(run.start_from takes over its SFT)");
       if (any) {
         report.grad_norm = optimizer_->step(policy_.adapter().gradients(), report.lr);
         if (!std::isfinite(report.grad_norm))

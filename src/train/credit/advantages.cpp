@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -25,9 +26,14 @@ std::vector<double> all_of(const GroupRewards& rewards) {
   return all;
 }
 
+double middle_of(const std::vector<double>& values) {
+  bool equal = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+  return equal && !values.empty() ? values[0] : mean(values);
+}
+
 double deviation(const std::vector<double>& values) {
   if (values.size() < 2) return 0;
-  double middle = mean(values), sum = 0;
+  double middle = middle_of(values), sum = 0;
   for (double v : values) sum += (v - middle) * (v - middle);
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
@@ -35,7 +41,7 @@ double deviation(const std::vector<double>& values) {
 GroupAdvantages minus_group_mean(const GroupRewards& rewards) {
   GroupAdvantages out;
   for (const auto& group : rewards) {
-    double middle = mean(all_of({group}));
+    double middle = middle_of(all_of({group}));
     out.emplace_back();
     for (const auto& reward : group) out.back().push_back(reward ? *reward - middle : 0);
   }
@@ -44,21 +50,38 @@ GroupAdvantages minus_group_mean(const GroupRewards& rewards) {
 
 namespace {
 
-// The spread of a group that timing noise explains is none.
-void flatten_noise(std::vector<std::optional<double>>& rewards, const std::vector<Judged>& judged) {
-  std::vector<double> values = all_of({rewards});
-  if (values.size() < 2) return;
-  double noise = 0;
-  for (const Judged& one : judged) noise = std::max(noise, one.noise);
+bool within(const std::vector<double>& values, double noise) {
   auto [least, most] = std::minmax_element(values.begin(), values.end());
-  if (*least == *most || *most - *least > noise) return;
-  double middle = mean(values);
+  return values.empty() || *most - *least <= noise;
+}
+
+// The spread of a group that timing noise explains is none.
+void flatten_noise(std::vector<std::optional<double>>& rewards, const std::vector<Judged>& judged,
+                   double Judged::*noise_of) {
+  std::vector<double> values = all_of({rewards});
+  double noise = 0;
+  for (const Judged& one : judged) noise = std::max(noise, one.*noise_of);
+  if (values.empty() || !within(values, noise)) return;
+  double middle = middle_of(values);
   for (auto& reward : rewards) {
     if (reward) reward = middle;
   }
 }
 
 }  // namespace
+
+bool teaches_nothing(const std::vector<Judged>& group, const AdvantageConfig& config) {
+  std::vector<double> rewards, plans;
+  double noise = 0, plan_noise = 0;
+  for (const Judged& judged : group) {
+    if (!judged.reward) continue;
+    rewards.push_back(*judged.reward);
+    plans.push_back(judged.plan);
+    noise = std::max(noise, judged.noise);
+    plan_noise = std::max(plan_noise, judged.plan_noise);
+  }
+  return within(rewards, config.noise_filter ? noise : 0) && within(plans, config.noise_filter ? plan_noise : 0);
+}
 
 std::vector<TrainExample> examples_with_advantages(
     const std::vector<Group>& groups, const Scores& scores, const AdvantageConfig& config,
@@ -76,8 +99,8 @@ std::vector<TrainExample> examples_with_advantages(
       by_parts |= judged.code.has_value();
     }
     if (config.noise_filter) {
-      flatten_noise(rewards.back(), scores[g]);
-      flatten_noise(plans.back(), scores[g]);
+      flatten_noise(rewards.back(), scores[g], &Judged::noise);
+      flatten_noise(plans.back(), scores[g], &Judged::plan_noise);
     }
   }
   GroupAdvantages code = formula(rewards), plan = by_parts ? formula(plans) : code;
@@ -91,7 +114,7 @@ std::vector<TrainExample> examples_with_advantages(
       example.sampled_log_probs = rollout.log_probs;
       for (size_t t = 0; t < rollout.tokens.size(); ++t) {
         auto at = static_cast<int64_t>(t);
-        bool is_plan = judged.code && (at < judged.code->first || at >= judged.code->second);
+        bool is_plan = judged.code && at < judged.code->first;
         example.weights[static_cast<size_t>(example.answer_begin) + t] =
             static_cast<float>(is_plan ? config.plan_weight * plan[g][r] : code[g][r]);
       }

@@ -14,6 +14,8 @@ namespace tritonrl {
 using GroupRewards = std::vector<std::vector<std::optional<double>>>;
 using GroupAdvantages = std::vector<std::vector<double>>;
 
+// The mean; exactly the value where all are equal, so that equal rewards have advantages of exactly 0.
+double middle_of(const std::vector<double>& values);
 GroupAdvantages minus_group_mean(const GroupRewards& rewards);
 // Standard deviation with n - 1, as TRL and PyTorch have it; 0 for fewer than two values.
 double deviation(const std::vector<double>& values);

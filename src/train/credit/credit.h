@@ -35,10 +35,10 @@ struct Judged {
   std::optional<double> reward;  // Empty = harness fault: never used.
   bool correct = false;
   double noise = 0;  // How far the reward may be moved by the noise of timing alone.
-  // Credit by parts (reward shape hierarchical): tokens [first, second) are the code and earn `reward`, the others are
-  // the plan and earn `plan`.
+  // Credit by parts (reward shape hierarchical): tokens before `code` are the plan and earn `plan`, the others
+  // `reward`. An answer without code has no plan: all of it failed.
   std::optional<std::pair<int64_t, int64_t>> code;
-  double plan = 0;
+  double plan = 0, plan_noise = 0;
 };
 using Scores = std::vector<std::vector<Judged>>;  // [group][rollout]
 
@@ -113,6 +113,10 @@ struct AdvantageConfig {
   }
   void validate() const;
 };
+
+// Are all rewards of a group equal, up to what the noise filter takes for equal? Then its advantages are 0, for credits
+// that compare the answers to one task.
+bool teaches_nothing(const std::vector<Judged>& group, const AdvantageConfig& config);
 
 // reward - baseline (Williams, 1992).
 std::unique_ptr<Credit> make_reinforce(const AdvantageConfig& config);

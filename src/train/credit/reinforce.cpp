@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/stats.h"
 #include "train/credit/advantages.h"
 
 namespace tritonrl {
@@ -28,7 +27,7 @@ class Reinforce : public Credit {
  private:
   double baseline(size_t part, const std::vector<double>& rewards) {
     if (config_.baseline == "none" || rewards.empty()) return 0;
-    double now = mean(rewards);
+    double now = middle_of(rewards);
     if (config_.baseline == "batch") return now;
     if (moving_.size() <= part) moving_.resize(part + 1, now);  // The first step has nothing else.
     double taken_off = moving_[part];

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/stats.h"
 #include "train/credit/advantages.h"
 
 namespace tritonrl {
@@ -20,7 +19,7 @@ class ReinforcePlusPlus : public Credit {
           if (rewards[g][r]) all.push_back(out[g][r]);
         }
       }
-      double middle = mean(all), spread = deviation(all);
+      double middle = middle_of(all), spread = deviation(all);
       for (size_t g = 0; g < out.size(); ++g) {
         for (size_t r = 0; r < out[g].size(); ++r) {
           if (rewards[g][r]) out[g][r] = (out[g][r] - middle) / (spread + kEps);

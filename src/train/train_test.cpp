@@ -132,8 +132,12 @@ TEST(Advantages, GroupsWithinTimingNoiseAreEqual) {
 TEST(Advantages, EqualRewardsGiveExactlyNothing) {
   auto scores = judged(std::vector<std::optional<double>>(8, 0.1));  // Whose mean, summed up, is another number.
   for (auto make : {make_reinforce, make_rloo, make_grpo, make_reinforce_pp}) {
-    for (const TrainExample& example : make({})->assign({group_of(8)}, {scores})) {
-      EXPECT_EQ(answer_weights(example), (std::vector<float>{0, 0}));
+    for (bool filter : {true, false}) {  // Without it nothing else makes them equal.
+      AdvantageConfig config;
+      config.noise_filter = filter;
+      for (const TrainExample& example : make(config)->assign({group_of(8)}, {scores})) {
+        EXPECT_EQ(answer_weights(example), (std::vector<float>{0, 0}));
+      }
     }
   }
   EXPECT_TRUE(teaches_nothing(scores, {}));

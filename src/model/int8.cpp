@@ -32,7 +32,7 @@ Int8Matrix quantize_int8(const at::Tensor& weight, int64_t group, const std::str
   for (int64_t begin = 0; begin < n; begin += rows) {
     int64_t end = std::min(n, begin + rows);
     auto block = weight.slice(0, begin, end).to(at::kFloat).reshape({end - begin, groups, group});
-    auto scale = block.abs().amax(2, true).div_(127).clamp_min_(kSmallestScale);
+    auto scale = block.abs().amax(2, true).mul_(1.0 / 127).clamp_min_(kSmallestScale);
     auto q = at::div(block, scale).round_().clamp_(-127, 127);
     out.q_NK.slice(0, begin, end).copy_(q.view({end - begin, k}));
     out.scale_GN.slice(1, begin, end).copy_(scale.squeeze(2).t());

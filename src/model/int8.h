@@ -21,7 +21,7 @@ void check_int8_group(int64_t group, int64_t inputs, const std::string& name);
 // Throws Error (usage) for a group that does not fit, and for weights that are not finite; `name` is for the message.
 Int8Matrix quantize_int8(const at::Tensor& weight_NK, int64_t group, const std::string& name = "the matrix");
 
-// q s -> NK, rounded once to dtype. On a GPU nothing but the result is allocated.
+// q s -> NK, multiplied in float and rounded once to dtype.
 at::Tensor dequantize(const Int8Matrix& matrix, at::ScalarType dtype);
 
 }  // namespace tritonrl

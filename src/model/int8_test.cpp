@@ -142,6 +142,7 @@ TEST(Int8, ProductsEqualThoseOfThePlainMatrixBitForBit) {
 TEST(Int8, PlainWeightIsWhatWasQuantized) {
   Int8Matrix m = quantize_int8(random({70, 96}, 4), 32);
   EXPECT_TRUE(at::equal(plain_weight(make_linear(m)), dequantize(m, at::kFloat)));
+  EXPECT_TRUE(at::equal(dequantize(m, at::kBFloat16), dequantize(m, at::kFloat).to(at::kBFloat16)));  // Rounded once.
 }
 
 TEST(Int8, TakesOneByteAWeight) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens per second of LoRA training steps and of generation, as JSON lines: bench_model FOLDER [sft|gen1|gen16|gen64
-// ...]. bench/compare_transformers.sh runs it beside transformers + PEFT on the same weights, sizes and machine.
+// Tokens per second of LoRA training steps and of generation, as JSON lines: bench_model FOLDER [int8 | int8:GROUP]
+// [sft|gen1|gen16|gen64 ...]. With int8 the base is 8-bit, and generation has an adapter beside it.
+// bench/compare_transformers.sh runs it beside transformers + PEFT on the same weights, sizes and machine.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
@@ -67,20 +69,28 @@ void bench_generate(std::shared_ptr<const Weights> weights, int batch, const cha
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: bench_model FOLDER [sft|gen1|gen16|gen64 ...]\n");
+    std::fprintf(stderr, "usage: bench_model FOLDER [int8 | int8:GROUP] [sft|gen1|gen16|gen64 ...]\n");
     return 2;
   }
   try {
     LoadOptions options;
     options.device = open_device("auto");
+    int named = argc - 2;
+    for (int i = 2; i < argc; ++i) {
+      if (std::strncmp(argv[i], "int8", 4) != 0) continue;
+      options.int8 = true;
+      if (argv[i][4] == ':') options.int8_group = std::atoll(argv[i] + 5);
+      --named;
+    }
     auto weights = load_weights(argv[1], options);
     auto asked = [&](const char* what) {
       for (int i = 2; i < argc; ++i) {
         if (std::strcmp(argv[i], what) == 0) return true;
       }
-      return argc == 2;
+      return named == 0;
     };
     if (asked("sft")) bench_sft(*weights);
+    if (options.int8) weights = merge(*weights, LoraAdapter::create(*weights, LoraConfig{}, Rng(1)));
     if (asked("gen1")) bench_generate(weights, 1, "gen1");
     if (asked("gen16")) bench_generate(weights, 16, "gen16");
     if (asked("gen64")) bench_generate(weights, 64, "gen64");

@@ -18,9 +18,11 @@ class Gpu : public testing::TestWithParam<const char*> {
     weights_ = load(open_device("cuda"));
     tokens_ = ints(golden("expected", "tokens"));
   }
-  std::shared_ptr<const Weights> load(at::Device device) {
+  std::shared_ptr<const Weights> load(at::Device device, bool int8 = false, int64_t int8_group = 0) {
     LoadOptions options;
     options.dtype = at::kFloat;
+    options.int8 = int8;
+    options.int8_group = int8_group;
     options.device = device;
     return load_weights(folder_, options);
   }
@@ -72,6 +74,37 @@ TEST_P(Gpu, GreedyGenerationEqualsTheCpus) {
     return std::pair(out[0][0].tokens, out[1][0].tokens);
   };
   EXPECT_EQ(run(weights_), run(load(at::kCPU)));
+}
+
+TEST_P(Gpu, AnInt8BaseEqualsTheCpus) {
+  std::vector<float> loss(tokens_.size(), 1.0f / static_cast<float>(tokens_.size()));
+  PackedBatch batch;
+  batch.append(tokens_, loss);
+  for (int64_t group : {0, 8}) {
+    auto here = load(open_device("cuda"), true, group), there = load(at::kCPU, true, group);
+    ASSERT_EQ(here->layers[0].down.int8.scalar_type(), at::kChar);
+    EXPECT_TRUE(at::equal(plain_weight(here->layers[1].gate_up).cpu(), plain_weight(there->layers[1].gate_up)));
+    auto adapter = LoraAdapter::load(folder_ + "/adapter", *here),
+         twin = LoraAdapter::load(folder_ + "/adapter", *there);
+    auto expected = forward_logits(*there, &twin, tokens_);
+    auto off = [&](const at::Tensor& logits) { return (logits.cpu() - expected).abs().max().item<double>(); };
+    EXPECT_LT(off(forward_logits(*here, &adapter, tokens_)), 1e-3);
+    EXPECT_LT(off(forward_logits(*merge(*here, adapter), nullptr, tokens_)), 1e-3);
+    Decoder decoder(merge(*here, adapter), 2, 80);
+    std::vector<DecoderRow> prompt;
+    for (int32_t p = 0; p < 40; ++p) prompt.push_back({tokens_[static_cast<size_t>(p)], 0, p});
+    std::vector<int64_t> last = {39};
+    EXPECT_LT((decoder.run(prompt, last)[0].cpu() - expected[39]).abs().max().item<double>(), 1e-3);
+    adapter.zero_gradients();
+    twin.zero_gradients();
+    EXPECT_NEAR(forward_backward(*here, adapter, batch, Rng(1)).loss,
+                forward_backward(*there, twin, batch, Rng(1)).loss, 1e-3);
+    auto got = adapter.gradients(), want = twin.gradients();
+    for (size_t i = 0; i < got.size(); ++i) {
+      double scale = want[i].abs().max().item<double>();
+      EXPECT_LT((got[i].cpu() - want[i]).abs().max().item<double>(), 1e-3 + 1e-3 * scale) << i;
+    }
+  }
 }
 
 }  // namespace

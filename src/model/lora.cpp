@@ -218,11 +218,31 @@ void LoraAdapter::save(const std::string& folder, const std::string& base_model)
   write_file(folder + "/adapter_config.json", json.dump(2) + "\n");
 }
 
+namespace {
+
+// The scale goes into B in float, before rounding.
+std::shared_ptr<const LowRankUpdate> update_of(const std::vector<LoraPair>& pairs, double scale, at::ScalarType dtype) {
+  auto update = std::make_shared<LowRankUpdate>();
+  std::vector<at::Tensor> a;
+  for (const auto& pair : pairs) {
+    a.push_back(pair.a_RK.to(dtype));
+    update->parts.push_back({pair.offset, make_linear((pair.b_NR * scale).to(dtype))});
+  }
+  update->a_RK = make_linear(at::cat(a));
+  return update;
+}
+
+}  // namespace
+
 std::shared_ptr<const Weights> merge(const Weights& base, const LoraAdapter& adapter) {
   CHECK(adapter.layers.size() == base.layers.size()) << "adapter of " << adapter.layers.size() << " layers";
   auto merged = std::make_shared<Weights>(base);
   auto apply = [&](Linear& linear, const std::vector<LoraPair>& pairs) {
     if (pairs.empty()) return;
+    if (linear.int8.defined()) {
+      linear.update = update_of(pairs, adapter.scale(), base.dtype);
+      return;
+    }
     auto sum = plain_weight(linear).to(at::kFloat);  // A copy, also when the weights are float:
     if (base.dtype == at::kFloat) sum = sum.clone();
     for (const auto& pair : pairs) {

@@ -70,7 +70,9 @@ class LoraAdapter {
 };
 
 // base with the adapter's update added to its matrices (sums in float, rounded once). Matrices without an adapter,
-// norms and embeddings are shared with base. The result is for generation only: it keeps nothing that gradients need.
+// norms and embeddings are shared with base. An 8-bit matrix stays as it is, shared too, and gets the update beside it
+// (Linear::update): merged it would need 16 bits again, or lose the small update to rounding. The result is for
+// generation only: it keeps nothing that gradients need, and does not follow later changes of the adapter.
 std::shared_ptr<const Weights> merge(const Weights& base, const LoraAdapter& adapter);
 
 }  // namespace tritonrl

@@ -33,6 +33,15 @@ at::Tensor pack(const at::Tensor& weight_NK) {
   return packed;
 }
 
+cpu::Int8Panels panels_of(const Linear& w) {
+  return {w.int8.data_ptr<int8_t>(), f(w.scale_GN), w.outputs, w.inputs, w.inputs / w.scale_GN.size(0)};
+}
+
+// On a GPU: the matrix in compute dtype.
+at::Tensor full_weight(const Linear& w, at::ScalarType dtype) {
+  return w.int8.defined() ? dequantize({w.int8, w.scale_GN}, dtype) : w.weight_NK;
+}
+
 void gemm(const at::Tensor& x, const at::Tensor& packed, int64_t n, int64_t k, const at::Tensor& bias, at::Tensor& out,
           Store store) {
   CHECK(x.size(-1) == k && x.is_contiguous() && x.scalar_type() == packed.scalar_type()) << "gemm of " << x.sizes();
@@ -41,6 +50,29 @@ void gemm(const at::Tensor& x, const at::Tensor& packed, int64_t n, int64_t k, c
     kernels().gemm_half(h(x), x.size(0), k, h(packed), n, bias_ptr, out.data_ptr(), store);
   } else {
     kernels().gemm_float(f(x), x.size(0), k, f(packed), n, bias_ptr, out.data_ptr(), store);
+  }
+}
+
+void gemm(const Linear& w, const at::Tensor& x, at::Tensor& out, Store store) {
+  if (!w.int8.defined()) return gemm(x, w.packed, w.outputs, w.inputs, w.bias_N, out, store);
+  CHECK(x.size(-1) == w.inputs && x.is_contiguous()) << "gemm of " << x.sizes();
+  const float* bias = w.bias_N.defined() ? f(w.bias_N) : nullptr;
+  if (is_half(x)) {
+    kernels().gemm_int8_half(h(x), x.size(0), panels_of(w), bias, out.data_ptr(), store);
+  } else {
+    kernels().gemm_int8_float(f(x), x.size(0), panels_of(w), bias, out.data_ptr(), store);
+  }
+}
+
+void add_update(const Linear& w, const at::Tensor& x, at::Tensor& y) {
+  if (!w.update) return;
+  at::Tensor low = linear(w.update->a_RK, x);
+  int64_t from = 0;
+  for (const auto& part : w.update->parts) {
+    int64_t rank = part.b_NR.inputs;
+    y.slice(1, part.offset, part.offset + part.b_NR.outputs)
+        .add_(linear(part.b_NR, low.slice(1, from, from + rank).contiguous()));
+    from += rank;
   }
 }
 
@@ -62,29 +94,60 @@ Linear make_linear(at::Tensor weight_NK, at::Tensor bias_N, bool keep_plain, boo
   return out;
 }
 
+Linear make_linear(const Int8Matrix& weight, at::Tensor bias_N) {
+  Linear out;
+  out.outputs = weight.q_NK.size(0);
+  out.inputs = weight.q_NK.size(1);
+  out.bias_N = bias_N.defined() ? bias_N.to(at::kFloat).contiguous() : bias_N;
+  out.int8 = weight.q_NK.contiguous();
+  out.scale_GN = weight.scale_GN.contiguous();
+  if (out.int8.is_cpu()) {
+    auto packed = at::empty({cpu::packed_size(out.outputs, out.inputs)}, out.int8.options());
+    kernels().pack_int8(out.int8.data_ptr<int8_t>(), out.outputs, out.inputs, packed.data_ptr<int8_t>());
+    out.int8 = packed;
+  }
+  return out;
+}
+
 at::Tensor plain_weight(const Linear& w) {
   if (w.weight_NK.defined()) return w.weight_NK;
+  const at::Tensor& packed = w.int8.defined() ? w.int8 : w.packed;
+  if (packed.dim() == 2) return dequantize({w.int8, w.scale_GN}, at::kFloat);  // On a GPU.
   int64_t panels = cpu::panels(w.outputs), depth = w.inputs + w.inputs % 2, panel = cpu::kPanel;
   at::Tensor plain =
-      is_half(w.packed)
-          ? w.packed.view({panels, depth / 2, panel, 2}).permute({0, 2, 1, 3}).reshape({panels * panel, depth})
-          : w.packed.view({panels, depth, panel}).permute({0, 2, 1}).reshape({panels * panel, depth});
-  return plain.slice(0, 0, w.outputs).slice(1, 0, w.inputs).contiguous();
+      packed.scalar_type() == at::kFloat
+          ? packed.view({panels, depth, panel}).permute({0, 2, 1}).reshape({panels * panel, depth})
+          : packed.view({panels, depth / 2, panel, 2}).permute({0, 2, 1, 3}).reshape({panels * panel, depth});
+  plain = plain.slice(0, 0, w.outputs).slice(1, 0, w.inputs).contiguous();
+  return w.int8.defined() ? dequantize({plain, w.scale_GN}, at::kFloat) : plain;
+}
+
+int64_t weight_bytes(const Linear& w) {
+  int64_t bytes = 0;
+  for (const auto* t : {&w.weight_NK, &w.packed, &w.packed_transpose, &w.int8, &w.scale_GN}) {
+    if (t->defined()) bytes += static_cast<int64_t>(t->nbytes());
+  }
+  return bytes;
 }
 
 at::Tensor linear(const Linear& w, const at::Tensor& x) {
-  if (!x.is_cpu()) {
-    return w.bias_N.defined() ? at::linear(x, w.weight_NK, w.bias_N.to(x.scalar_type())) : at::linear(x, w.weight_NK);
+  at::Tensor out;
+  if (x.is_cpu()) {
+    out = at::empty({x.size(0), w.outputs}, x.options());
+    gemm(w, x, out, Store::kSame);
+  } else {
+    at::Tensor full = full_weight(w, x.scalar_type());
+    out = w.bias_N.defined() ? at::linear(x, full, w.bias_N.to(x.scalar_type())) : at::linear(x, full);
   }
-  auto out = at::empty({x.size(0), w.outputs}, x.options());
-  gemm(x, w.packed, w.outputs, w.inputs, w.bias_N, out, Store::kSame);
+  add_update(w, x, out);
   return out;
 }
 
 at::Tensor linear_float(const Linear& w, const at::Tensor& x) {
   if (!x.is_cpu()) return linear(w, x).to(at::kFloat);
   auto out = at::empty({x.size(0), w.outputs}, x.options().dtype(at::kFloat));
-  gemm(x, w.packed, w.outputs, w.inputs, w.bias_N, out, Store::kFloat);
+  gemm(w, x, out, Store::kFloat);
+  add_update(w, x, out);
   return out;
 }
 
@@ -92,15 +155,26 @@ void linear_add_(const Linear& w, const at::Tensor& x, at::Tensor& residual) {
   if (!x.is_cpu()) {
     residual.add_(linear(w, x));
   } else {
-    gemm(x, w.packed, w.outputs, w.inputs, w.bias_N, residual, Store::kAdd);
+    gemm(w, x, residual, Store::kAdd);
+    add_update(w, x, residual);
   }
 }
 
 at::Tensor linear_transposed(const Linear& w, const at::Tensor& dy) {
-  if (!dy.is_cpu()) return at::mm(dy, w.weight_NK);
-  CHECK(w.packed_transpose.defined()) << "weight was not loaded for training";
+  CHECK(!w.update) << "an update beside a matrix is for generation only";
+  if (!dy.is_cpu()) return at::mm(dy, full_weight(w, dy.scalar_type()));
   auto out = at::empty({dy.size(0), w.inputs}, dy.options());
-  gemm(dy, w.packed_transpose, w.inputs, w.outputs, {}, out, Store::kSame);
+  if (!w.int8.defined()) {
+    CHECK(w.packed_transpose.defined()) << "weight was not loaded for training";
+    gemm(dy, w.packed_transpose, w.inputs, w.outputs, {}, out, Store::kSame);
+    return out;
+  }
+  CHECK(dy.size(-1) == w.outputs && dy.is_contiguous()) << "gemm of " << dy.sizes();
+  if (is_half(dy)) {
+    kernels().gemm_int8_transposed_half(h(dy), dy.size(0), panels_of(w), h(out));
+  } else {
+    kernels().gemm_int8_transposed_float(f(dy), dy.size(0), panels_of(w), f(out));
+  }
   return out;
 }
 

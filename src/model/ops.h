@@ -8,29 +8,53 @@
 
 #include <ATen/ATen.h>
 
+#include <memory>
 #include <vector>
+
+#include "model/int8.h"
 
 namespace tritonrl {
 
 // A linear map. On the CPU the weight is kept packed for products with it and, when gradients are wanted, packed again
 // for products with its transpose; the plain matrix is then dropped.
+//
+// An 8-bit matrix is kept once, for both products, and de-quantised for each: on the CPU panel by panel, on a GPU as a
+// whole, into memory that goes back to the allocator after the call.
+struct LowRankUpdate;
 struct Linear {
   int64_t outputs = 0, inputs = 0;
-  at::Tensor weight_NK;         // Plain, compute dtype. On the CPU undefined once packed.
-  at::Tensor packed;            // CPU only.
-  at::Tensor packed_transpose;  // CPU only; see enable_gradient.
-  at::Tensor bias_N;            // Float; undefined = none.
+  at::Tensor weight_NK;                         // Plain, compute dtype. On the CPU undefined once packed.
+  at::Tensor packed;                            // CPU only.
+  at::Tensor packed_transpose;                  // CPU only; see enable_gradient.
+  at::Tensor bias_N;                            // Float; undefined = none.
+  at::Tensor int8;                              // Instead of the three above: NK on a GPU, on the CPU packed.
+  at::Tensor scale_GN;                          // Float; of int8 (see Int8Matrix).
+  std::shared_ptr<const LowRankUpdate> update;  // Added by each forward product; null = none.
+};
+
+// y += B A x for rows of the outputs: an adapter beside a matrix it is not merged into. For generation only.
+struct LowRankUpdate {
+  struct Part {
+    int64_t offset = 0;  // First output.
+    Linear b_NR;         // With the adapter's scale in it.
+  };
+  Linear a_RK;  // The parts' A, one below the other.
+  std::vector<Part> parts;
 };
 
 // Takes a plain weight in compute dtype on its final device. `keep_plain` keeps the matrix beside the packed form.
 Linear make_linear(at::Tensor weight_NK, at::Tensor bias_N = {}, bool keep_plain = false, bool for_training = false);
-// The plain weight, unpacked if need be (compute dtype).
+Linear make_linear(const Int8Matrix& weight, at::Tensor bias_N = {});  // Serves training too.
+// The plain weight, unpacked if need be: compute dtype; of an 8-bit matrix its exact values, float. Without `update`.
 at::Tensor plain_weight(const Linear& linear);
+// Bytes of the matrix in all the forms that are kept, scales included.
+int64_t weight_bytes(const Linear& linear);
 
 at::Tensor linear(const Linear& w, const at::Tensor& x_TK);                          // -> TN, compute dtype.
 at::Tensor linear_float(const Linear& w, const at::Tensor& x_TK);                    // -> TN, float (logits).
 void linear_add_(const Linear& w, const at::Tensor& x_TK, at::Tensor& residual_TN);  // residual (float) += x W^T.
-at::Tensor linear_transposed(const Linear& w, const at::Tensor& dy_TN);  // dy W -> TK. REQUIRES: for_training.
+at::Tensor linear_transposed(const Linear& w,
+                             const at::Tensor& dy_TN);  // dy W -> TK. REQUIRES: for_training; no update.
 
 at::Tensor rms_norm(const at::Tensor& x_TH, const at::Tensor& weight_H, double eps, at::ScalarType dtype,
                     at::Tensor* inverse_T = nullptr);

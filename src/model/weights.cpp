@@ -27,9 +27,28 @@ class Loader {
     return get(name, {config_.hidden_size}).to(at::kFloat).to(options_.device);
   }
 
+  // Frees the parts.
+  static at::Tensor joined(std::vector<at::Tensor>& parts, int64_t dim) {
+    at::Tensor whole = parts.size() == 1 ? parts[0] : at::cat(parts, dim);
+    parts.clear();
+    return whole;
+  }
+
   // Rows of several matrices (and biases) one below the other.
   Linear fused(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs, bool bias) {
     std::vector<at::Tensor> weights, biases;
+    if (options_.int8) {
+      std::vector<at::Tensor> scales;
+      for (const auto& [name, outputs] : parts) {
+        Int8Matrix part = quantize_int8(get(name + ".weight", {outputs, inputs}).to(options_.device),
+                                        options_.int8_group, name + ".weight");
+        weights.push_back(part.q_NK);
+        scales.push_back(part.scale_GN);
+        if (bias) biases.push_back(get(name + ".bias", {outputs}).to(at::kFloat));
+      }
+      return make_linear({joined(weights, 0), joined(scales, 1)},
+                         bias ? at::cat(biases).to(options_.device) : at::Tensor());
+    }
     for (const auto& [name, outputs] : parts) {
       weights.push_back(get(name + ".weight", {outputs, inputs}).to(options_.dtype));
       if (bias) biases.push_back(get(name + ".bias", {outputs}).to(at::kFloat));

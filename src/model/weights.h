@@ -3,6 +3,10 @@
 //
 // q, k, v are one matrix and so are gate and up: fewer, larger products. One set of weights may be shared by any number
 // of graphs and decoders (shared_ptr, read-only).
+//
+// The frozen base of LoRA may be 8-bit integers (as QLoRA has it with 4: Dettmers et al., 2023): q, k, v, o, gate, up
+// and down are then quantised as they are read (model/int8.h), one matrix at a time, and no other copy of them is made;
+// embedding, norms, biases and head stay as they are.
 #pragma once
 
 #include <memory>
@@ -33,11 +37,14 @@ struct Weights {
 struct LoadOptions {
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kBFloat16;
+  bool int8 = false;             // 8-bit matrices.
+  int64_t int8_group = 0;        // Inputs that share a scale; 0 = all of an output's.
   bool for_training = true;      // Also keep what gradients need.
   int64_t max_positions = 8192;  // Rope table rows; clipped to the model's own limit.
 };
 
-// Reads a Hugging Face folder. Throws Error (usage) that names file and tensor for anything missing or misshapen.
+// Reads a Hugging Face folder. Throws Error (usage) that names file and tensor for anything missing or misshapen, and
+// for a group that does not fit (see check_int8_group).
 std::shared_ptr<const Weights> load_weights(const std::string& folder, const LoadOptions& options);
 
 }  // namespace tritonrl

@@ -15,6 +15,8 @@ namespace tritonrl {
 void PolicyConfig::validate() const {
   if (slots < 2) throw usage_error("slots must be at least 2");
   if (max_prompt_tokens < 1) throw usage_error("max_prompt_tokens must be positive");
+  if (int8_group < 0 || int8_group % 8 != 0) throw usage_error("int8_group must be 0 or a positive multiple of 8");
+  if (int8_group != 0 && base != "int8") throw usage_error("int8_group is for base: int8");
 }
 
 Policy::Policy(PolicyConfig config, std::shared_ptr<const Weights> weights, Tokenizer tokenizer, ChatTemplate chat,
@@ -38,6 +40,8 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   LoadOptions options;
   options.device = open_device(config.device);
   options.dtype = compute_dtype(config.dtype);
+  options.int8 = config.base == "int8";
+  options.int8_group = config.int8_group;
   auto tokenizer = Tokenizer::load(config.model);
   auto chat = ChatTemplate::load(config.model);
   auto weights = load_weights(config.model, options);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy: a base model, its tokenizer and chat template, the prompt text, and the adapter that is being trained.
 //
-// Training uses base + adapter; generation uses a merged copy, renewed when the adapter has changed. Thread rule: one
-// thread at a time (it uses all cores itself).
+// Training uses base + adapter; generation uses a merged copy, renewed when the adapter has changed. With an 8-bit base
+// (`base: int8`) the matrices stay as they are for both, and generation adds the adapter's part to each product.
+// Thread rule: one thread at a time (it uses all cores itself).
 #pragma once
 
 #include <functional>
@@ -26,6 +27,8 @@ struct PolicyConfig {
   std::string model = "models/smollm2-135m-instruct";
   std::string device = "auto";
   std::string dtype = "auto";
+  std::string base = "bf16";
+  int64_t int8_group = 0;
   int64_t max_prompt_tokens = 1024;
   int64_t slots =
       64;  // Sequences generated at a time. 64 keeps two cores busy at 2 MiB of cache each for the small model.
@@ -34,6 +37,9 @@ struct PolicyConfig {
   void for_each_field(V& v) {
     v("model", model, "Hugging Face folder");
     v.choice("dtype", dtype, {"auto", "bf16", "fp32"}, "compute type of weights and activations");
+    v.choice("base", base, {"bf16", "int8"},
+             "the frozen matrices of the layers: bf16 = in the compute type, int8 = quantised while loading");
+    v("int8_group", int8_group, "with base int8: inputs that share a scale, a multiple of 8; 0 = one scale a row");
     v("device", device, "auto, cpu, cuda or cuda:N");
     v("max_prompt_tokens", max_prompt_tokens, "longer prompts are refused");
     v("slots", slots, "sequences generated at a time");

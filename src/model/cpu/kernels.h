@@ -29,6 +29,13 @@ enum class Store {
   kAdd,    // Added to float outputs (the residual stream).
 };
 
+// A matrix of 8-bit integers: W[n][k] = q[n][k] * scale[k / group][n]. q is packed like half, 0 beyond N and K.
+struct Int8Panels {
+  const int8_t* q;      // [N/64][K/2][64][2].
+  const float* scale;   // [K/group][N].
+  int64_t n, k, group;  // group divides k; it is even unless it is k.
+};
+
 struct Kernels {
   const char* name;
 
@@ -41,6 +48,16 @@ struct Kernels {
                     Store);
   void (*gemm_float)(const float* x, int64_t t, int64_t k, const float* packed, int64_t n, const float* bias, void* out,
                      Store);
+
+  // weight_NK -> packed (packed_size elements).
+  void (*pack_int8)(const int8_t* weight, int64_t n, int64_t k, int8_t* packed);
+  // The GEMM with a matrix of 8-bit integers. Each thread de-quantises one panel at a time, rounded to the type of x,
+  // so results are those of the plain GEMM with the de-quantised matrix, bit for bit.
+  void (*gemm_int8_half)(const half* x, int64_t t, const Int8Panels& weight, const float* bias, void* out, Store);
+  void (*gemm_int8_float)(const float* x, int64_t t, const Int8Panels& weight, const float* bias, void* out, Store);
+  // out_TK = dy_TN weight_NK, from the same packed matrix.
+  void (*gemm_int8_transposed_half)(const half* dy, int64_t t, const Int8Panels& weight, half* out);
+  void (*gemm_int8_transposed_float)(const float* dy, int64_t t, const Int8Panels& weight, float* out);
 
   // y = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019). inverse_T may be null.
   void (*rms_norm_half)(const float* x, const float* weight, int64_t t, int64_t h, float eps, half* y, float* inverse);

@@ -93,16 +93,7 @@ class Engine {
       wanted.push_back(static_cast<int64_t>(rows.size()));
       rows.push_back({answer(row).tokens.back(), row.slot, row.next_position});
     }
-    at::Tensor logits = decoder_.run(rows, wanted).to(at::kCPU).contiguous();
-    int64_t vocab = logits.size(1);
-    std::vector<SampledToken> drawn(active_.size());
-    at::parallel_for(0, static_cast<int64_t>(active_.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Active& row = active_[static_cast<size_t>(i)];
-        drawn[static_cast<size_t>(i)] =
-            draw(row, logits.data_ptr<float>() + i * vocab, static_cast<int64_t>(answer(row).tokens.size()));
-      }
-    });
+    std::vector<SampledToken> drawn = draw_all(decoder_.run(rows, wanted));
     std::vector<Active> still;
     for (size_t i = 0; i < active_.size(); ++i) {
       Active row = active_[i];
@@ -116,9 +107,44 @@ class Engine {
     active_ = std::move(still);
   }
 
+  Rng rng_of(const Active& row, int64_t position) const {
+    return requests_[row.request].rng.at(static_cast<uint64_t>(row.sample)).at(static_cast<uint64_t>(position));
+  }
+
   SampledToken draw(const Active& row, const float* logits, int64_t position) const {
-    Rng rng = requests_[row.request].rng.at(static_cast<uint64_t>(row.sample)).at(static_cast<uint64_t>(position));
-    return sample_token(logits, limit_, sampling_, rng);
+    return sample_token(logits, limit_, sampling_, rng_of(row, position));
+  }
+
+  // The next token of every active row. On a GPU the logits stay there, but for top-k and top-p.
+  std::vector<SampledToken> draw_all(at::Tensor logits) {
+    std::vector<SampledToken> drawn(active_.size());
+    if (!logits.is_cpu() && sampling_.top_k == 0 && sampling_.top_p == 1) {
+      bool greedy = sampling_.temperature == 0;
+      std::vector<double> uniform;
+      for (const Active& row : active_) {
+        uniform.push_back(greedy ? -1 : rng_of(row, static_cast<int64_t>(answer(row).tokens.size())).uniform());
+      }
+      auto [token, log_prob] =
+          draw_rows(logits, limit_, greedy ? 1.0f : static_cast<float>(1 / sampling_.temperature), uniform);
+      if (token.defined()) {
+        token = token.cpu();
+        log_prob = log_prob.cpu();
+        for (size_t i = 0; i < drawn.size(); ++i) {
+          drawn[i] = {token.data_ptr<int32_t>()[i], log_prob.data_ptr<float>()[i]};
+        }
+        return drawn;
+      }
+    }
+    logits = logits.to(at::kCPU).contiguous();
+    int64_t vocab = logits.size(1);
+    at::parallel_for(0, static_cast<int64_t>(active_.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Active& row = active_[static_cast<size_t>(i)];
+        drawn[static_cast<size_t>(i)] =
+            draw(row, logits.data_ptr<float>() + i * vocab, static_cast<int64_t>(answer(row).tokens.size()));
+      }
+    });
+    return drawn;
   }
 
   // Records a token; true when the answer is complete.

@@ -26,5 +26,5 @@ sed "s|^folder:.*|folder: /tmp/ablation|; s|\[\.\./|[$PWD/configs/|; s| \([a-z_]
 timeout "${LIMIT:-560}" $build/tritonrl ablate /tmp/extensions.yaml --set policy.model=$model "$@"
 status=$?
 cp /tmp/ablation/extensions/ablation.* "$out/" 2>/dev/null
-tar -C /tmp/ablation -czf "$out/cells.tar.gz" --exclude=checkpoints --exclude='*.out' extensions 2>/dev/null
+tar -C /tmp/ablation -czf "$out/cells.tar.gz" --exclude="*.safetensors" --exclude=tokenizer.json --exclude='*.out' extensions 2>/dev/null
 exit $status

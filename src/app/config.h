@@ -47,6 +47,9 @@ struct RlConfig {
   int64_t steps = 1;
   int64_t tasks_per_step = 16;
   int64_t samples = 10;  // N.
+  int64_t turns = 1;
+  double gamma = 0.4;  // Kevin's.
+  std::string stop_when_correct = "untimed";
   std::string credit = "best_of_n";
   BestOfNConfig best_of_n;
   RewardWeightedConfig reward_weighted;
@@ -63,7 +66,13 @@ struct RlConfig {
   void for_each_field(V& v) {
     v("steps", steps, "rounds of sample, verify, train; 0 = none");
     v("tasks_per_step", tasks_per_step, "tasks a round");
-    v("samples", samples, "answers per task (N)");
+    v("samples", samples, "answers per task (N); with turns, conversations per task");
+    v("turns", turns,
+      "answers of a conversation at most; each but the first follows the verdict on the one before (data.feedback)");
+    v("gamma", gamma, "credits with advantages: what a later turn's reward counts to the turn before it");
+    v.choice("stop_when_correct", stop_when_correct, {"untimed", "never", "always"},
+             "a correct answer ends its conversation: where its time was not measured, never (it is to become faster), "
+             "or always");
     v.choice("credit", credit, {"best_of_n", "reward_weighted", "reinforce", "rloo", "grpo", "reinforce_pp"},
              "how rewards become training weights");
     v("best_of_n", best_of_n, "");

@@ -8,12 +8,15 @@
 
 #include "app/assemble.h"
 #include "app/preflight.h"
+#include "app/turn_report.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/leaks.h"
+#include "eval/conversation.h"
 #include "report/report.h"
 #include "train/code_tokens.h"
+#include "train/credit/returns.h"
 
 namespace tritonrl {
 
@@ -167,8 +170,8 @@ class Pipeline {
     if (!run_.phase_done(phase)) {
       attach_adapter(model);
       Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
-      Verified verified = roll_out_and_verify(policy(), judge_of_results(), splits_.heldout, config_.eval.samples,
-                                              config_.eval.sampling, rng, phase);
+      Verified verified = hold_conversations(policy(), judge_of_results(), splits_.heldout, config_.eval.samples,
+                                             config_.eval.sampling, rng, phase, eval_turns(config_));
       for (const auto& group : verified.verdicts) {
         for (const Verdict& verdict : group) record(verdict, phase, reward(verdict, config_.reward));
       }
@@ -176,13 +179,14 @@ class Pipeline {
       save_records(file, records);
       run_.mark_done(phase, {{"rollout_seconds", verified.rollout_seconds},
                              {"verify_seconds", verified.verify_seconds},
+                             {"too_long", verified.too_long},
                              {"tokens", verified.tokens}});
     }
     records_.emplace_back(model, load_records(file));
     ResultsRow row = make_row(model, records_.back().second);
     for (const auto& [level, metrics] : row.levels) {
       log_info(cat("  ", model, ", level ", level, ": ", metrics.correct.k, " of ", metrics.correct.n, " correct, ",
-                   metrics.compiled.k, " compiled, ", metrics.valid.k, " valid"));
+                   metrics.compiled.k, " compiled, ", metrics.valid.k, " valid", within_turns(metrics)));
     }
   }
 
@@ -234,7 +238,8 @@ class Pipeline {
   // What the rollouts of one step brought.
   struct Experience {
     Verified verified;
-    Scores scores;
+    Scores scores;                 // Each answer by its own verdict.
+    Scores credited;               // What credit is given: for advantages the returns (train/credit/returns.h).
     std::vector<bool> trained_on;  // One a group; the others' rewards are all equal (rl.resample_rounds).
     std::vector<TaskResult> results;
     std::map<std::string, int64_t> outcomes;
@@ -243,6 +248,7 @@ class Pipeline {
 
   Judged judge(const Verdict& verdict, const Rollout& rollout) {
     Judged judged{reward(verdict, config_.reward), verdict.correct()};
+    judged.turn = rollout.turn;
     if (!judged.reward) return judged;
     judged.noise = reward_noise(verdict, config_.reward);
     if (config_.reward.shape == "hierarchical" && has_advantages(config_.rl)) {
@@ -267,12 +273,13 @@ class Pipeline {
   Experience gather(TaskSampler& sampler, const Rng& rng, const std::string& phase) {
     Experience all;
     int64_t wanted = config_.rl.tasks_per_step;
+    TurnRules turns = rl_turns(config_);
     while (wanted > 0 && all.rounds <= config_.rl.resample_rounds) {
       std::vector<Task> tasks;
       for (const Task* task : sampler.next(wanted)) tasks.push_back(*task);
       Rng draws = all.rounds == 0 ? rng : rng.at(static_cast<uint64_t>(all.rounds));
       Verified verified =
-          roll_out_and_verify(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling, draws, phase);
+          hold_conversations(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling, draws, phase, turns);
       std::vector<TaskResult> results;
       for (size_t g = 0; g < verified.groups.size(); ++g) {
         TaskResult result{verified.groups[g].task.id, verified.groups[g].task.level, 0, 0};
@@ -282,12 +289,15 @@ class Pipeline {
           Judged judged = judge(verdict, verified.groups[g].rollouts[r]);
           record(verdict, phase, judged.reward);
           ++all.outcomes[to_string(verdict.outcome)];
-          result.samples += judged.reward.has_value();
-          result.correct += judged.reward && judged.correct;
+          result.samples += judged.turn == 1 && judged.reward;  // What a task asks of the policy is its first answer.
+          result.correct += judged.turn == 1 && judged.reward && judged.correct;
           all.scores.back().push_back(std::move(judged));
         }
         results.push_back(result);
-        bool useful = config_.rl.resample_rounds == 0 || !teaches_nothing(all.scores.back(), config_.rl.advantage);
+        all.credited.push_back(has_advantages(config_.rl)
+                                   ? with_returns(verified.groups[g], all.scores.back(), config_.rl.gamma)
+                                   : all.scores.back());
+        bool useful = config_.rl.resample_rounds == 0 || !teaches_nothing(all.credited.back(), config_.rl.advantage);
         all.trained_on.push_back(useful);
         wanted -= useful;
       }
@@ -296,6 +306,7 @@ class Pipeline {
       all.verified.rollout_seconds += verified.rollout_seconds;
       all.verified.verify_seconds += verified.verify_seconds;
       all.verified.tokens += verified.tokens;
+      all.verified.too_long += verified.too_long;
       std::move(verified.groups.begin(), verified.groups.end(), std::back_inserter(all.verified.groups));
       std::move(verified.verdicts.begin(), verified.verdicts.end(), std::back_inserter(all.verified.verdicts));
       ++all.rounds;
@@ -316,14 +327,14 @@ class Pipeline {
     double start = now_s();
     Rng rng = rng_.at("rl").at(static_cast<uint64_t>(step));
     Experience experience = gather(sampler, rng.at("rollouts"), phase);
-    save_rollouts(rollouts_file(step), experience.verified, experience.scores);
+    save_rollouts(rollouts_file(step), experience);
 
     std::vector<Group> groups;
     Scores scores;
     for (size_t g = 0; g < experience.scores.size(); ++g) {
       if (!experience.trained_on[g]) continue;
       groups.push_back(experience.verified.groups[g]);
-      scores.push_back(experience.scores[g]);
+      scores.push_back(experience.credited[g]);
     }
     auto examples = credit.assign(groups, scores);
     // Also where this step turns out to teach nothing: the next goes on from it.
@@ -349,7 +360,7 @@ class Pipeline {
     int64_t right = 0, equal = 0, cut_off = 0, rollouts = 0;
     for (size_t g = 0; g < experience.scores.size(); ++g) {
       std::vector<double> of_group;
-      equal += teaches_nothing(experience.scores[g], config_.rl.advantage);
+      equal += teaches_nothing(experience.credited[g], config_.rl.advantage);
       for (size_t r = 0; r < experience.scores[g].size(); ++r) {
         const Rollout& rollout = experience.verified.groups[g].rollouts[r];
         lengths.push_back(static_cast<double>(rollout.tokens.size()));
@@ -388,6 +399,7 @@ class Pipeline {
                  {"time/phase/update", summary.seconds},
                  {"seconds", seconds}};
     add_policy_metrics(summary.policy, &line);
+    line.update(turn_metrics(experience.verified, experience.scores, experience.credited, config_.rl.turns));
     for (const auto& [outcome, count] : experience.outcomes) line["verify/outcome/" + outcome] = count;
     for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
     run_.steps().write(line);
@@ -552,20 +564,21 @@ class Pipeline {
            cat("rollouts/step_", std::string(6 - std::min<size_t>(6, cat(step).size()), '0'), step, ".jsonl");
   }
 
-  static void save_rollouts(const fs::path& path, const Verified& verified, const Scores& scores) {
+  void save_rollouts(const fs::path& path, const Experience& all) const {
     std::string lines;
-    for (size_t g = 0; g < verified.groups.size(); ++g) {
-      for (size_t r = 0; r < verified.groups[g].rollouts.size(); ++r) {
-        const Rollout& rollout = verified.groups[g].rollouts[r];
-        lines += json_line({{"task_id", verified.groups[g].task.id},
-                            {"sample_index", r},
-                            {"text", rollout.text},
-                            {"tokens", rollout.tokens},
-                            {"log_probs", rollout.log_probs},
-                            {"finished", rollout.finished},
-                            {"reward", scores[g][r].reward ? Json(*scores[g][r].reward) : Json()},
-                            {"outcome", to_string(verified.verdicts[g][r].outcome)}}) +
-                 "\n";
+    for (size_t g = 0; g < all.scores.size(); ++g) {
+      for (size_t r = 0; r < all.scores[g].size(); ++r) {
+        const Rollout& rollout = all.verified.groups[g].rollouts[r];
+        Json line = {{"task_id", all.verified.groups[g].task.id},
+                     {"sample_index", r},
+                     {"text", rollout.text},
+                     {"tokens", rollout.tokens},
+                     {"log_probs", rollout.log_probs},
+                     {"finished", rollout.finished},
+                     {"reward", all.scores[g][r].reward ? Json(*all.scores[g][r].reward) : Json()},
+                     {"outcome", to_string(all.verified.verdicts[g][r].outcome)}};
+        line.update(turn_fields(rollout, all.credited[g][r], config_.rl.turns));
+        lines += json_line(line) + "\n";
       }
     }
     write_file(path, lines);

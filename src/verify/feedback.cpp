@@ -250,6 +250,7 @@ std::string feedback_text(const Verdict& verdict, int64_t max_chars) {
   }
   if (verdict.stopped_at > Stage::kCompile) message = without_stderr(message);
   if (values) message = without_values(message);
+  message = replace_all(message, "'FakeTensor'", "'Tensor'");  // What tensors are while they are recorded.
   return clip_middle(valid_utf8(trim(headline(verdict, message) + lines)), max_chars);
 }
 

@@ -190,6 +190,11 @@ TEST(Feedback, HeadAndTailOfALongErrorStay) {
   EXPECT_TRUE(said.ends_with("NameError: N"));
 }
 
+TEST(Feedback, TensorsAreCalledTensors) {
+  EXPECT_EQ(told(Stage::kCompile, Outcome::kRuntimeError, "AttributeError: 'FakeTensor' object has no attribute 'C'"),
+            "An error came up in forward():\nAttributeError: 'Tensor' object has no attribute 'C'");
+}
+
 TEST(Feedback, LinesThatAreNotThereAreNotShown) {
   EXPECT_EQ(told(Stage::kSyntax, Outcome::kSyntaxError, "line 99, column 1: invalid syntax"),
             "The code is not valid Python: line 99, column 1: invalid syntax");

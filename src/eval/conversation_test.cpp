@@ -9,7 +9,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "model/chat_template.h"
 
 namespace tritonrl {
 namespace {
@@ -125,17 +124,6 @@ TEST_F(Conversation, ThePromptIsTheWholeConversation) {
     EXPECT_EQ(seen_[1][i].role, expected[i].first);
     EXPECT_EQ(seen_[1][i].content, expected[i].second);
   }
-  // As the model sees it.
-  auto chat = ChatTemplate::recognise(
-      "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
-      "{{ '<|im_start|>system\nHELP<|im_end|>\n' }}{% endif %}"
-      "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
-      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
-      "test");
-  EXPECT_EQ(
-      chat.render(seen_[0], true),
-      "<|im_start|>system\nHELP<|im_end|>\n<|im_start|>user\nSOURCE<|im_end|>\n<|im_start|>assistant\na<|im_end|>\n"
-      "<|im_start|>user\nMEND The code breaks a rule of the task: about a<|im_end|>\n<|im_start|>assistant\n");
 }
 
 TEST_F(Conversation, ACorrectAnswerMayBecomeFaster) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens per second of LoRA training steps and of generation, as JSON lines: bench_model FOLDER [int8 | int8:GROUP]
-// [sft|gen1|gen16|gen64 ...]. With int8 the base is 8-bit, and generation has an adapter beside it.
+// [sft|sft2048|gen1|gen16|gen64|gen512 ...]. With int8 the base is 8-bit, and generation has an adapter beside it.
 // bench/compare_transformers.sh runs it beside transformers + PEFT on the same weights, sizes and machine.
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,13 +20,29 @@ namespace {
 
 using namespace tritonrl;
 
-// The sizes of a typical SFT batch: 4 examples of 400 tokens, loss on the last 240.
-constexpr int kExamples = 4, kTokens = 400, kAnswer = 240, kSteps = 4;
+// A batch for SFT; every token from the prompt's end on carries loss.
+struct Sft {
+  const char* what;
+  int examples, tokens, answer, steps;
+};
+constexpr Sft kSmall = {"sft", 4, 400, 240, 4};  // The small model's: prompts of 160 tokens, answers of 240.
+constexpr Sft kLong = {"sft2048", 2, 2048, 2047, 4};
 // Generation: prompts of 150 tokens, 128 new tokens each, no early stop.
 constexpr int kPrompt = 150, kNew = 128;
 
-void print(const char* what, double tokens, double seconds) {
-  std::printf("{\"who\": \"tritonrl\", \"what\": \"%s\", \"tokens_per_s\": %.1f}\n", what, tokens / seconds);
+// GPU memory that held tensors at most since the last call, in GB; 0 on the CPU.
+double peak_memory(at::Device device) {
+  if (device.is_cpu()) return 0;
+  auto* allocator = at::getDeviceAllocator(device.type());
+  auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  double peak = static_cast<double>(allocator->getDeviceStats(device.index()).allocated_bytes[all].peak) * 1e-9;
+  allocator->resetPeakStats(device.index());
+  return peak;
+}
+
+void print(const char* what, double tokens, double seconds, const Weights& weights) {
+  std::printf("{\"who\": \"tritonrl\", \"what\": \"%s\", \"tokens_per_s\": %.1f, \"peak_gb\": %.2f}\n", what,
+              tokens / seconds, peak_memory(weights.device));
   std::fflush(stdout);
 }
 
@@ -34,23 +52,24 @@ std::vector<int32_t> random_tokens(int count, Rng rng) {
   return out;
 }
 
-void bench_sft(const Weights& weights) {
+void bench_sft(const Weights& weights, const Sft& size) {
   auto adapter = LoraAdapter::create(weights, LoraConfig{}, Rng(1));
   AdamW optimizer(OptimizerConfig{}, adapter.parameters());
   PackedBatch batch;
-  for (int e = 0; e < kExamples; ++e) {
-    std::vector<float> loss(kTokens, 0);
-    std::fill(loss.end() - kAnswer, loss.end(), 1.0f / (kAnswer * kExamples));
-    batch.append(random_tokens(kTokens, Rng(static_cast<uint64_t>(e))), loss);
+  for (int e = 0; e < size.examples; ++e) {
+    std::vector<float> loss(static_cast<size_t>(size.tokens), 0);
+    std::fill(loss.end() - size.answer, loss.end(), 1.0f / static_cast<float>(size.answer * size.examples));
+    batch.append(random_tokens(size.tokens, Rng(static_cast<uint64_t>(e))), loss);
   }
   double start = 0;
-  for (int step = 0; step <= kSteps; ++step) {
+  for (int step = 0; step <= size.steps; ++step) {
     if (step == 1) start = now_s();  // The first warms up.
     adapter.zero_gradients();
     forward_backward(weights, adapter, batch, Rng(static_cast<uint64_t>(step)));
     optimizer.step(adapter.gradients(), 1e-3);
   }
-  print("sft", kSteps * kExamples * kTokens, now_s() - start);
+  double tokens = static_cast<double>(size.steps) * size.examples * size.tokens;
+  print(size.what, tokens, now_s() - start, weights);
 }
 
 void bench_generate(std::shared_ptr<const Weights> weights, int batch, const char* what) {
@@ -62,14 +81,14 @@ void bench_generate(std::shared_ptr<const Weights> weights, int batch, const cha
   sampling.max_new_tokens = kNew;
   double start = now_s();
   generate(decoder, requests, sampling, {});
-  print(what, batch * kNew, now_s() - start);
+  print(what, batch * kNew, now_s() - start, *weights);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: bench_model FOLDER [int8 | int8:GROUP] [sft|gen1|gen16|gen64 ...]\n");
+    std::fprintf(stderr, "usage: bench_model FOLDER [int8 | int8:GROUP] [sft|sft2048|gen1|gen16|gen64|gen512 ...]\n");
     return 2;
   }
   try {
@@ -87,13 +106,15 @@ int main(int argc, char** argv) {
       for (int i = 2; i < argc; ++i) {
         if (std::strcmp(argv[i], what) == 0) return true;
       }
-      return named == 0;
+      return named == 0 && std::strcmp(what, "sft2048") != 0 && std::strcmp(what, "gen512") != 0;
     };
-    if (asked("sft")) bench_sft(*weights);
+    if (asked("sft")) bench_sft(*weights, kSmall);
+    if (asked("sft2048")) bench_sft(*weights, kLong);
     if (options.int8) weights = merge(*weights, LoraAdapter::create(*weights, LoraConfig{}, Rng(1)));
     if (asked("gen1")) bench_generate(weights, 1, "gen1");
     if (asked("gen16")) bench_generate(weights, 16, "gen16");
     if (asked("gen64")) bench_generate(weights, 64, "gen64");
+    if (asked("gen512")) bench_generate(weights, 512, "gen512");
   } catch (const Error& e) {
     std::fprintf(stderr, "bench_model: %s\n", e.what());
     return e.exit_code();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""transformers + PEFT on the sizes of bench_model.cpp, as JSON lines: peer_transformers.py FOLDER [sft|gen1|gen16|gen64 ...]."""
+"""transformers + PEFT on the sizes of bench_model.cpp, as JSON lines: peer_transformers.py FOLDER [sft|sft2048|gen1|gen16|gen64|gen512 ...]."""
 import json
 import sys
 import time
@@ -8,24 +8,27 @@ import peft
 import torch
 import transformers
 
-EXAMPLES, TOKENS, ANSWER, STEPS = 4, 400, 240, 4
+SFT = {"sft": (4, 400, 240, 4), "sft2048": (2, 2048, 2047, 4)}  # Examples, tokens, answer, steps.
 PROMPT, NEW = 150, 128
 
 
 def report(what, tokens, seconds):
-    print(json.dumps({"who": "transformers", "what": what, "tokens_per_s": round(tokens / seconds, 1)}), flush=True)
+    peak = torch.cuda.max_memory_allocated() * 1e-9 if torch.cuda.is_available() else 0
+    print(json.dumps({"who": "transformers", "what": what, "tokens_per_s": round(tokens / seconds, 1),
+                      "peak_gb": round(peak, 2)}), flush=True)
 
 
-def sft(folder, device):
+def sft(folder, device, what):
+    examples, length, answer, steps = SFT[what]
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to(device)
     config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.05, task_type="CAUSAL_LM",
                              target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"])
     model = peft.get_peft_model(model, config).train()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
-    tokens = torch.randint(100, 40000, (EXAMPLES, TOKENS), device=device)
+    tokens = torch.randint(100, 40000, (examples, length), device=device)
     labels = tokens.clone()
-    labels[:, : TOKENS - ANSWER] = -100
-    for step in range(STEPS + 1):
+    labels[:, : length - answer] = -100
+    for step in range(steps + 1):
         if step == 1:
             start = time.perf_counter()
         model(input_ids=tokens, labels=labels).loss.backward()
@@ -34,7 +37,7 @@ def sft(folder, device):
         optimizer.zero_grad()
     if device == "cuda":
         torch.cuda.synchronize()
-    report("sft", STEPS * EXAMPLES * TOKENS, time.perf_counter() - start)
+    report(what, steps * examples * length, time.perf_counter() - start)
 
 
 def generate(folder, device, batch, what):
@@ -54,9 +57,10 @@ def main():
     folder, asked = sys.argv[1], sys.argv[2:] or ["sft", "gen1", "gen16", "gen64"]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     transformers.logging.set_verbosity_error()
-    if "sft" in asked:
-        sft(folder, device)
-    for batch in (1, 16, 64):
+    for what in SFT:
+        if what in asked:
+            sft(folder, device, what)
+    for batch in (1, 16, 64, 512):
         if f"gen{batch}" in asked:
             generate(folder, device, batch, f"gen{batch}")
 

@@ -36,7 +36,8 @@ endfunction()
 function(tritonrl_room name)
   cmake_parse_arguments(arg "" "" "ROOMS;LIBS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp ${CMAKE_SOURCE_DIR}/src/${name}/cpu/*.cpp
-       ${CMAKE_SOURCE_DIR}/src/${name}/credit/*.cpp ${CMAKE_SOURCE_DIR}/src/${name}/graphs/*.cpp)
+       ${CMAKE_SOURCE_DIR}/src/${name}/cuda/*.cpp ${CMAKE_SOURCE_DIR}/src/${name}/credit/*.cpp
+       ${CMAKE_SOURCE_DIR}/src/${name}/graphs/*.cpp)
   foreach(file ${arg_WITHOUT})  # Belongs to a target of its own.
     list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/src/${name}/${file})
   endforeach()

@@ -64,14 +64,19 @@ TEST_P(Gpu, GradientsEqualAutograd) {
 }
 
 TEST_P(Gpu, GreedyGenerationEqualsTheCpus) {
-  std::vector<GenerateRequest> requests = {{{5, 6, 7, 8}, 1, Rng(1)}, {{100, 3}, 1, Rng(2)}};
+  std::vector<GenerateRequest> requests = {{{5, 6, 7, 8}, 2, Rng(1)}, {{100, 3}, 1, Rng(2)}, {{9, 30, 2}, 1, Rng(3)}};
   SamplingConfig greedy;
   greedy.temperature = 0;
   greedy.max_new_tokens = 10;
   auto run = [&](std::shared_ptr<const Weights> weights) {
-    Decoder decoder(weights, 4, 32);
-    auto out = generate(decoder, requests, greedy, {});
-    return std::pair(out[0][0].tokens, out[1][0].tokens);
+    std::vector<std::vector<int32_t>> tokens;
+    for (int64_t slots : {4, 40}) {  // On the GPU, with 40 the prompts are computed two at a time.
+      Decoder decoder(weights, slots, 32);
+      for (const auto& answers : generate(decoder, requests, greedy, {})) {
+        for (const Generated& answer : answers) tokens.push_back(answer.tokens);
+      }
+    }
+    return tokens;
   };
   EXPECT_EQ(run(weights_), run(load(at::kCPU)));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/assemble.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
 #include "ext/curriculum/curriculum.h"
@@ -36,7 +38,18 @@ std::shared_ptr<const StageOrder> make_stages(const StagesConfig& config) {
 
 std::shared_ptr<const TimingProtocol> make_timing(const TimingConfig& config) {
   if (config.type == "plain") return std::make_shared<PlainMean>();
-  if (config.type == "calibrated") return std::make_shared<calibrated_timing::CalibratedTiming>();
+  if (config.type == "calibrated") {
+    if (config.readings < 10 || config.readings > 400) throw usage_error("timing.readings must lie in [10, 400]");
+    if (!(config.half_width > 0 && config.half_width <= 0.5))
+      throw usage_error("timing.half_width must lie in (0, 0.5]");
+    calibrated_timing::Options options;
+    options.least_readings = config.readings;
+    options.least_slow_readings = std::min(options.least_slow_readings, config.readings);
+    options.readings_per_place = std::clamp<int64_t>(config.readings / 5, 2, options.readings_per_place);
+    options.half_width = config.half_width;
+    options.short_half_width = std::max(options.short_half_width, config.half_width);
+    return std::make_shared<calibrated_timing::CalibratedTiming>(options);
+  }
   throw usage_error("timing type '" + config.type + "' is not known", "timing.type", "known: plain, calibrated");
 }
 

@@ -68,6 +68,7 @@ void verify_all(Verifier& verifier, std::vector<Converted>& window) {
     candidate.task = *window[i].task;
     candidate.text = window[i].task->solution;
     candidate.is_code = true;
+    candidate.timed = false;
     candidates.push_back(std::move(candidate));
     index.push_back(i);
   }

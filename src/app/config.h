@@ -97,10 +97,17 @@ struct RlConfig {
 // How a GPU's readings are taken and what they amount to (verify/timing_protocol.h).
 struct TimingConfig {
   std::string type = "calibrated";
+  int64_t readings = 50;
+  double half_width = 0.005;
 
   template <class V>
   void for_each_field(V& v) {
     v("type", type, "timing protocol: plain (five readings, their mean) or an extension's, see app/assemble.cpp");
+    v("readings", readings, "calibrated: at least so many readings");
+    v("half_width", half_width,
+      "calibrated: and until the 95 % interval of the ratio is as narrow as this, relative; 0.03 takes about a tenth "
+      "of "
+      "the time of 0.005");
   }
 };
 

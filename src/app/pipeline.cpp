@@ -141,6 +141,7 @@ class Pipeline {
       candidate.task = task;
       candidate.text = task.solution;
       candidate.is_code = true;
+      candidate.timed = false;
       candidates.push_back(std::move(candidate));
     }
     std::vector<Verdict> verdicts;
@@ -200,7 +201,7 @@ class Pipeline {
       for_each_json_line(rollouts_file(step), [&](int64_t line, const Json& json) {
         if (json.value("outcome", "") != to_string(Outcome::kPass)) return;
         candidates.push_back({cat("audit/", step, "/", line), *tasks.at(json.at("task_id").get<std::string>()),
-                              json.at("text").get<std::string>(), false});
+                              json.at("text").get<std::string>(), false, false});
       });
     }
     int64_t rejected = 0, judged = 0;

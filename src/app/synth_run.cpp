@@ -270,7 +270,7 @@ class SynthRun {
     std::vector<size_t> places;
     for (size_t i = 0; i < chunk.size(); ++i) {
       if (!judged[i].kept || chunk[i].solution.empty()) continue;
-      candidates.push_back({chunk[i].id, chunk[i], chunk[i].solution, true});
+      candidates.push_back({chunk[i].id, chunk[i], chunk[i].solution, true, false});
       places.push_back(i);
     }
     auto verdicts = verifier_->verify(candidates);

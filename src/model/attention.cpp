@@ -2,11 +2,16 @@
 // Attention of ops.h: packed sequences for training, single rows against a cache for generation.
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "base/check.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "model/cpu/kernels.h"
+#include "model/cuda/launch.h"
 #include "model/ops.h"
 
 namespace tritonrl {
@@ -37,10 +42,62 @@ at::Tensor causal_probabilities(const Heads& s) {
   return at::softmax(scores.masked_fill(mask, -INFINITY), -1);
 }
 
+// The q, k and v parts of qkv rows, [T, heads, D] each.
+struct Parts {
+  at::Tensor q, k, v;
+};
+Parts parts_of(const at::Tensor& qkv, const HeadCounts& c) {
+  auto rows = qkv.view({qkv.size(0), c.heads + 2 * c.kv_heads, c.head_dim});
+  return {rows.slice(1, 0, c.heads), rows.slice(1, c.heads, c.heads + c.kv_heads),
+          rows.slice(1, c.heads + c.kv_heads, c.heads + 2 * c.kv_heads)};
+}
+
+// Has this LibTorch a FlashAttention that runs on this GPU? Asked once, by running it.
+bool flash_runs(at::Device device) {
+  static const bool runs = [&] {
+    try {
+      auto x = at::zeros({1, 1, 64}, at::TensorOptions().dtype(at::kBFloat16).device(device));
+      auto starts = make_sequences({0, 1}, device).starts_S1;
+      at::_flash_attention_forward(x, x, x, starts, starts, 1, 1, 0.0, true, false);
+      return true;
+    } catch (const c10::Error& e) {
+      log_warn(cat("no FlashAttention here, attention takes plain products: ", e.what_without_backtrace()));
+      return false;
+    }
+  }();
+  return runs;
+}
+
+bool use_flash(const at::Tensor& qkv, const HeadCounts& c) {
+  return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && c.head_dim % 8 == 0 && c.head_dim <= 256 &&
+         flash_runs(qkv.device());
+}
+
 }  // namespace
 
-at::Tensor attention(const at::Tensor& qkv, const std::vector<int64_t>& starts, int64_t heads, int64_t kv_heads,
-                     int64_t d, AttentionSaved* saved) {
+Sequences make_sequences(std::vector<int64_t> starts, at::Device device) {
+  Sequences out{std::move(starts), 0, {}};
+  auto on_cpu = at::empty({static_cast<int64_t>(out.starts.size())}, at::kInt);
+  std::copy(out.starts.begin(), out.starts.end(), on_cpu.data_ptr<int32_t>());
+  for (size_t s = 0; s + 1 < out.starts.size(); ++s) {
+    out.longest = std::max(out.longest, out.starts[s + 1] - out.starts[s]);
+  }
+  out.starts_S1 = on_cpu.to(device);
+  return out;
+}
+
+at::Tensor attention(const at::Tensor& qkv, const Sequences& sequences, const HeadCounts& counts,
+                     AttentionSaved* saved) {
+  auto [heads, kv_heads, d] = counts;
+  const auto& starts = sequences.starts;
+  if (use_flash(qkv, counts)) {
+    Parts part = parts_of(qkv, counts);
+    auto [o, logsumexp, random_state, unused, mask] =
+        at::_flash_attention_forward(part.q, part.k, part.v, sequences.starts_S1, sequences.starts_S1,
+                                     sequences.longest, sequences.longest, 0.0, true, false);
+    if (saved) *saved = {{o}, {logsumexp}, random_state, unused};
+    return o.reshape({qkv.size(0), heads * d});
+  }
   auto out = at::empty({qkv.size(0), heads * d}, qkv.options());
   for (size_t s = 0; s + 1 < starts.size(); ++s) {
     Heads part = split_heads(qkv, starts[s], starts[s + 1], heads, kv_heads, d);
@@ -60,9 +117,22 @@ at::Tensor attention(const at::Tensor& qkv, const std::vector<int64_t>& starts, 
   return out;
 }
 
-at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const std::vector<int64_t>& starts,
-                              int64_t heads, int64_t kv_heads, int64_t d, const AttentionSaved& saved) {
+at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const Sequences& sequences,
+                              const HeadCounts& counts, const AttentionSaved& saved) {
+  auto [heads, kv_heads, d] = counts;
+  const auto& starts = sequences.starts;
   auto dqkv = at::empty_like(qkv);
+  if (saved.random_state.defined()) {
+    Parts part = parts_of(qkv, counts), to = parts_of(dqkv, counts);
+    auto [dq, dk, dv] =
+        at::_flash_attention_backward(dout.view({qkv.size(0), heads, d}), part.q, part.k, part.v, saved.out[0],
+                                      saved.logsumexp[0], sequences.starts_S1, sequences.starts_S1, sequences.longest,
+                                      sequences.longest, 0.0, true, saved.random_state, saved.unused);
+    to.q.copy_(dq);
+    to.k.copy_(dk);
+    to.v.copy_(dv);
+    return dqkv;
+  }
   for (size_t s = 0; s + 1 < starts.size(); ++s) {
     int64_t length = starts[s + 1] - starts[s];
     Heads part = split_heads(qkv, starts[s], starts[s + 1], heads, kv_heads, d);
@@ -92,10 +162,32 @@ at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, con
   return dqkv;
 }
 
+CacheRows make_cache_rows(const at::Tensor& slot, const at::Tensor& position, int64_t longest, const HeadCounts& counts,
+                          int64_t capacity) {
+  CacheRows rows{slot, position, position + 1, longest, {}, {}};
+  if (slot.is_cpu()) return rows;
+  int64_t t = slot.size(0);
+  rows.query_starts_T1 = at::arange(t + 1, slot.options());
+  rows.key_starts_T1 = at::zeros({t + 1}, slot.options());
+  rows.key_starts_T1.slice(0, 0, t).copy_(slot * (counts.kv_heads * capacity));
+  return rows;
+}
+
 at::Tensor attend_cache(const at::Tensor& qkv, const at::Tensor& k_cache, const at::Tensor& v_cache,
-                        const at::Tensor& slot, const at::Tensor& length, int64_t longest, int64_t heads,
-                        int64_t kv_heads, int64_t d) {
-  int64_t t = qkv.size(0), capacity = k_cache.size(2);
+                        const CacheRows& cache_rows, const HeadCounts& counts) {
+  auto [heads, kv_heads, d] = counts;
+  const at::Tensor &slot = cache_rows.slot_T, &length = cache_rows.length_T;
+  int64_t t = qkv.size(0), capacity = k_cache.size(2), longest = cache_rows.longest;
+  if (use_flash(qkv, counts)) {
+    // The cache as [positions of all slots, kv_heads, D]: a row's keys begin at its slot and are as many as it sees.
+    int64_t positions = (k_cache.size(0) * kv_heads - kv_heads + 1) * capacity;
+    std::vector<int64_t> shape = {positions, kv_heads, d}, strides = {d, capacity * d, 1};
+    auto out = std::get<0>(at::_flash_attention_forward(parts_of(qkv, counts).q, k_cache.as_strided(shape, strides),
+                                                        v_cache.as_strided(shape, strides), cache_rows.query_starts_T1,
+                                                        cache_rows.key_starts_T1, 1, longest, 0.0, false, false,
+                                                        std::nullopt, std::nullopt, std::nullopt, length));
+    return out.reshape({t, heads * d});
+  }
   if (!qkv.is_cpu()) {
     auto q = qkv.slice(1, 0, heads * d).view({t, kv_heads, heads / kv_heads, d});
     auto k = k_cache.slice(2, 0, longest).index_select(0, slot), v = v_cache.slice(2, 0, longest).index_select(0, slot);
@@ -121,9 +213,24 @@ at::Tensor attend_cache(const at::Tensor& qkv, const at::Tensor& k_cache, const 
   return out;
 }
 
-void store_cache(const at::Tensor& qkv, at::Tensor& k_cache, at::Tensor& v_cache, const at::Tensor& slot,
-                 const at::Tensor& position, int64_t heads, int64_t kv_heads, int64_t d) {
+void store_cache(const at::Tensor& qkv, at::Tensor& k_cache, at::Tensor& v_cache, const CacheRows& cache_rows,
+                 const HeadCounts& counts) {
+  auto [heads, kv_heads, d] = counts;
+  const at::Tensor &slot = cache_rows.slot_T, &position = cache_rows.position_T;
   int64_t t = qkv.size(0), capacity = k_cache.size(2);
+  if (const cuda::Kernels* own = qkv.is_cpu() ? nullptr : cuda::kernels()) {
+    cuda::Launch launch(qkv);
+    const auto *slots = slot.data_ptr<int32_t>(), *positions = position.data_ptr<int32_t>();
+    if (qkv.scalar_type() == at::kBFloat16) {
+      using cuda::half;
+      launch(own->store_cache_half, static_cast<half*>(qkv.data_ptr()), t, heads, kv_heads, d, capacity, slots,
+             positions, static_cast<half*>(k_cache.data_ptr()), static_cast<half*>(v_cache.data_ptr()));
+    } else {
+      launch(own->store_cache_float, qkv.data_ptr<float>(), t, heads, kv_heads, d, capacity, slots, positions,
+             k_cache.data_ptr<float>(), v_cache.data_ptr<float>());
+    }
+    return;
+  }
   if (!qkv.is_cpu()) {
     auto rows = qkv.view({t, heads + 2 * kv_heads, d});
     auto where_slot = slot.to(at::kLong), where_position = position.to(at::kLong);

@@ -12,9 +12,10 @@ Decoder::Decoder(std::shared_ptr<const Weights> weights, int64_t slots, int64_t 
   const ModelConfig& c = weights_->config;
   CHECK(slots > 0 && capacity > 0 && capacity <= weights_->rope.cos.size(0)) << slots << " slots of " << capacity;
   auto options = at::TensorOptions().dtype(weights_->dtype).device(weights_->device);
+  cache_ = at::zeros({c.layers, 2, slots, c.kv_heads, capacity, c.head_dim}, options);
   for (int64_t l = 0; l < c.layers; ++l) {
-    k_cache_.push_back(at::zeros({slots, c.kv_heads, capacity, c.head_dim}, options));
-    v_cache_.push_back(at::zeros({slots, c.kv_heads, capacity, c.head_dim}, options));
+    k_cache_.push_back(cache_[l][0]);
+    v_cache_.push_back(cache_[l][1]);
   }
 }
 
@@ -22,7 +23,7 @@ at::Tensor Decoder::run(std::span<const DecoderRow> rows, std::span<const int64_
   const Weights& w = *weights_;
   const ModelConfig& c = w.config;
   auto count = static_cast<int64_t>(rows.size());
-  at::Tensor columns = at::empty({4, count}, at::kInt);  // token, slot, position, length.
+  at::Tensor columns = at::empty({3, count}, at::kInt);  // token, slot, position.
   int32_t* data = columns.data_ptr<int32_t>();
   int64_t longest = 0;
   for (int64_t r = 0; r < count; ++r) {
@@ -31,20 +32,20 @@ at::Tensor Decoder::run(std::span<const DecoderRow> rows, std::span<const int64_
     data[r] = row.token;
     data[count + r] = row.slot;
     data[2 * count + r] = row.position;
-    data[3 * count + r] = row.position + 1;
     longest = std::max<int64_t>(longest, row.position + 1);
   }
   columns = columns.to(w.device);
-  auto token = columns[0], slot = columns[1], position = columns[2], length = columns[3];
+  auto token = columns[0], position = columns[2];
+  HeadCounts counts{c.heads, c.kv_heads, c.head_dim};
+  CacheRows cache_rows = make_cache_rows(columns[1], position, longest, counts, capacity_);
 
   at::Tensor x = w.embedding_VH.index_select(0, token).to(at::kFloat);
   for (size_t l = 0; l < w.layers.size(); ++l) {
     const LayerWeights& layer = w.layers[l];
     at::Tensor qkv = linear(layer.qkv, rms_norm(x, layer.input_norm_H, c.rms_norm_eps, w.dtype));
     rope_(qkv, c.heads + c.kv_heads, c.head_dim, position, w.rope);
-    store_cache(qkv, k_cache_[l], v_cache_[l], slot, position, c.heads, c.kv_heads, c.head_dim);
-    at::Tensor attended =
-        attend_cache(qkv, k_cache_[l], v_cache_[l], slot, length, longest, c.heads, c.kv_heads, c.head_dim);
+    store_cache(qkv, k_cache_[l], v_cache_[l], cache_rows, counts);
+    at::Tensor attended = attend_cache(qkv, k_cache_[l], v_cache_[l], cache_rows, counts);
     linear_add_(layer.o, attended, x);
     at::Tensor gate_up = linear(layer.gate_up, rms_norm(x, layer.post_norm_H, c.rms_norm_eps, w.dtype));
     linear_add_(layer.down, swiglu(gate_up), x);
@@ -56,9 +57,8 @@ at::Tensor Decoder::run(std::span<const DecoderRow> rows, std::span<const int64_
 }
 
 void Decoder::copy_prefix(int64_t from_slot, int64_t to_slot, int64_t length) {
-  for (auto* caches : {&k_cache_, &v_cache_}) {
-    for (auto& cache : *caches) cache[to_slot].slice(1, 0, length).copy_(cache[from_slot].slice(1, 0, length));
-  }
+  auto part = [&](int64_t slot) { return cache_.select(2, slot).slice(3, 0, length); };
+  part(to_slot).copy_(part(from_slot));
 }
 
 }  // namespace tritonrl

@@ -40,7 +40,8 @@ class Decoder {
  private:
   std::shared_ptr<const Weights> weights_;
   int64_t slots_, capacity_;
-  std::vector<at::Tensor> k_cache_, v_cache_;  // Per layer, [slots][kv_heads][capacity][D].
+  at::Tensor cache_;                           // [layers][k, v][slots][kv_heads][capacity][D].
+  std::vector<at::Tensor> k_cache_, v_cache_;  // Its parts, one a layer.
 };
 
 }  // namespace tritonrl

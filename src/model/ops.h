@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations a decoder is made of, on tensors: our own kernels on the CPU (cpu/kernels.h), ATen on a GPU.
+// The operations a decoder is made of, on tensors: our own kernels on the CPU (cpu/kernels.h); on a GPU our own for
+// what is row-wise (cuda/kernels.h; ATen where they are missing), cuBLAS for products and FlashAttention 2 as LibTorch
+// has it (bfloat16, heads of up to 256; plain products otherwise).
 //
 // Legend: T rows (tokens of all sequences, packed without padding), H hidden, N outputs, K inputs, D head size.
 // Activations have the compute dtype (float or bfloat16); the residual stream and norm weights are float.
@@ -72,28 +74,55 @@ void rope_(at::Tensor& x_T, int64_t heads, int64_t head_dim, const at::Tensor& p
 at::Tensor swiglu(const at::Tensor& gate_up_T2I);  // silu(gate) * up.
 at::Tensor swiglu_backward(const at::Tensor& dh_TI, const at::Tensor& gate_up_T2I);
 
-// Causal attention inside each packed sequence. starts has S + 1 entries; qkv rows are [q heads | k heads | v heads].
-struct AttentionSaved {
-  std::vector<at::Tensor> out, logsumexp;  // Per sequence.
+// How a row of qkv is laid out: [q heads | k heads | v heads], each of head_dim.
+struct HeadCounts {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
 };
-at::Tensor attention(const at::Tensor& qkv, const std::vector<int64_t>& starts, int64_t heads, int64_t kv_heads,
-                     int64_t head_dim, AttentionSaved* saved);
-at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const std::vector<int64_t>& starts,
-                              int64_t heads, int64_t kv_heads, int64_t head_dim, const AttentionSaved& saved);
 
-// Attention of single rows to a key-value cache: row t sees the first length[t] positions of slot[t].
-// Caches are [slots][kv_heads][capacity][D]; longest is the maximum of length.
+// The sequences of a packed batch, one behind the other.
+struct Sequences {
+  std::vector<int64_t> starts;  // S + 1 offsets.
+  int64_t longest = 0;
+  at::Tensor starts_S1;  // The same, int32, on the device.
+};
+Sequences make_sequences(std::vector<int64_t> starts, at::Device device);
+
+// Causal attention inside each sequence -> [T, heads * D].
+struct AttentionSaved {
+  std::vector<at::Tensor> out, logsumexp;  // Per sequence; with FlashAttention on a GPU one each for the batch.
+  at::Tensor random_state, unused;         // What its backward asks back.
+};
+at::Tensor attention(const at::Tensor& qkv, const Sequences& sequences, const HeadCounts& counts,
+                     AttentionSaved* saved);
+at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const Sequences& sequences,
+                              const HeadCounts& counts, const AttentionSaved& saved);
+
+// Single rows against a key-value cache [slots][kv_heads][capacity][D]: row t is position[t] of slot[t].
+struct CacheRows {
+  at::Tensor slot_T, position_T, length_T;    // int32; length = position + 1.
+  int64_t longest = 0;                        // The maximum of length.
+  at::Tensor query_starts_T1, key_starts_T1;  // Made by make_cache_rows for a GPU.
+};
+CacheRows make_cache_rows(const at::Tensor& slot_T, const at::Tensor& position_T, int64_t longest,
+                          const HeadCounts& counts, int64_t capacity);
+// Row t sees the first length[t] positions of its slot.
 at::Tensor attend_cache(const at::Tensor& qkv, const at::Tensor& k_cache, const at::Tensor& v_cache,
-                        const at::Tensor& slot_T, const at::Tensor& length_T, int64_t longest, int64_t heads,
-                        int64_t kv_heads, int64_t head_dim);
-// Writes the k and v parts of each row to position[t] of slot[t].
-void store_cache(const at::Tensor& qkv, at::Tensor& k_cache, at::Tensor& v_cache, const at::Tensor& slot_T,
-                 const at::Tensor& position_T, int64_t heads, int64_t kv_heads, int64_t head_dim);
+                        const CacheRows& rows, const HeadCounts& counts);
+// Writes the k and v parts of each row to its position.
+void store_cache(const at::Tensor& qkv, at::Tensor& k_cache, at::Tensor& v_cache, const CacheRows& rows,
+                 const HeadCounts& counts);
 
 // Inverted dropout, decided by `seed` alone: the same call on a gradient is its backward.
 at::Tensor seeded_dropout(const at::Tensor& x, double p, uint64_t seed);
 
 // log softmax(logits)[target] per row; with weights, logits become the gradient of -sum_t weight[t] log_prob[t].
 at::Tensor cross_entropy_(at::Tensor& logits_TV, const at::Tensor& target_T, const at::Tensor& weight_T);
+
+// On a GPU: draws row t's next token by uniform[t] from softmax(logits * scale) over the first `limit` ids; negative =
+// the most likely one. Returns {token int32, log softmax of it}, or undefined tensors where our kernels are missing.
+struct Drawn {
+  at::Tensor token_T, log_prob_T;
+};
+Drawn draw_rows(const at::Tensor& logits_TV, int64_t limit, float scale, const std::vector<double>& uniform_T);
 
 }  // namespace tritonrl

@@ -33,14 +33,15 @@ class Graph {
 
   // The residual stream after the last layer, [T, H] float.
   at::Tensor run(const PackedBatch& batch) {
-    starts_ = batch.starts;
+    sequences_ = make_sequences(batch.starts, w_.device);
+    const auto& starts = sequences_.starts;
     auto options = at::TensorOptions().dtype(at::kInt);
     auto tokens = at::empty({batch.size()}, options), position = at::empty({batch.size()}, options);
     std::copy(batch.tokens.begin(), batch.tokens.end(), tokens.data_ptr<int32_t>());
-    for (size_t s = 0; s + 1 < starts_.size(); ++s) {
-      CHECK(starts_[s + 1] - starts_[s] <= w_.rope.cos.size(0)) << "sequence longer than the rope table";
-      for (int64_t t = starts_[s]; t < starts_[s + 1]; ++t)
-        position.data_ptr<int32_t>()[t] = static_cast<int32_t>(t - starts_[s]);
+    CHECK(sequences_.longest <= w_.rope.cos.size(0)) << "sequence longer than the rope table";
+    for (size_t s = 0; s + 1 < starts.size(); ++s) {
+      for (int64_t t = starts[s]; t < starts[s + 1]; ++t)
+        position.data_ptr<int32_t>()[t] = static_cast<int32_t>(t - starts[s]);
     }
     position_ = position.to(w_.device);
     at::Tensor x = w_.embedding_VH.index_select(0, tokens.to(w_.device)).to(at::kFloat);
@@ -64,7 +65,7 @@ class Graph {
     s.qkv = linear(layer.qkv, s.n1);
     if (adapter_) lora_forward(adapter_->layers[l].qkv, s.n1, s.qkv, s.lora_qkv, l * 4);
     rope_(s.qkv, c_.heads + c_.kv_heads, c_.head_dim, position_, w_.rope);
-    s.attended = attention(s.qkv, starts_, c_.heads, c_.kv_heads, c_.head_dim, keep_ ? &s.attention : nullptr);
+    s.attended = attention(s.qkv, sequences_, counts_, keep_ ? &s.attention : nullptr);
     linear_add_(layer.o, s.attended, x);
     if (adapter_) lora_forward(adapter_->layers[l].o, s.attended, x, s.lora_o, l * 4 + 1);
     if (keep_) s.x2 = x.clone();
@@ -143,7 +144,7 @@ class Graph {
     rms_norm_backward_add_(dn, s.x2, layer.post_norm_H, s.inverse2, dx);
     g = dx.to(w_.dtype);
     at::Tensor dattended = linear_backward(layer.o, lora.o, g, s.attended, s.lora_o, true);
-    at::Tensor dqkv = attention_backward(dattended, s.qkv, starts_, c_.heads, c_.kv_heads, c_.head_dim, s.attention);
+    at::Tensor dqkv = attention_backward(dattended, s.qkv, sequences_, counts_, s.attention);
     rope_(dqkv, c_.heads + c_.kv_heads, c_.head_dim, position_, w_.rope, -1);
     dn = linear_backward(layer.qkv, lora.qkv, dqkv, s.n1, s.lora_qkv, l > 0);  // Embeddings are frozen.
     if (l > 0) rms_norm_backward_add_(dn, s.x1, layer.input_norm_H, s.inverse1, dx);
@@ -155,7 +156,8 @@ class Graph {
   const LoraAdapter* adapter_;
   bool keep_;
   Rng dropout_;
-  std::vector<int64_t> starts_;
+  HeadCounts counts_{c_.heads, c_.kv_heads, c_.head_dim};
+  Sequences sequences_;
   at::Tensor position_;
   std::vector<LayerSaved> saved_;
 };

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "base/check.h"
 
@@ -11,7 +12,8 @@ namespace tritonrl {
 
 namespace {
 
-constexpr size_t kPrefillRows = 512;  // Prompt rows of one call.
+constexpr int64_t kPrefillRows = 512;  // Prompt rows of one call.
+constexpr int64_t kGpuPrefillRows = 4096;
 
 struct Active {
   size_t request = 0;
@@ -34,7 +36,11 @@ class Engine {
       results_[r].resize(static_cast<size_t>(requests[r].samples));
       total_ += requests[r].samples;
     }
-    for (int64_t s = decoder.slots() - 2; s >= 0; --s) free_.push_back(static_cast<int32_t>(s));
+    if (!decoder.weights().device.is_cpu()) {
+      prefixes_ = std::clamp<int64_t>(decoder.slots() / 16, 1, 32);
+      prefill_rows_ = kGpuPrefillRows;
+    }
+    for (int64_t s = decoder.slots() - prefixes_ - 1; s >= 0; --s) free_.push_back(static_cast<int32_t>(s));
     CHECK(!free_.empty()) << "generate needs two slots";
   }
 
@@ -50,39 +56,62 @@ class Engine {
   }
 
  private:
-  // Gives free slots to waiting samples; computes a prompt when its group comes first.
+  // A prompt that lies in one of the last slots, for its samples to copy.
+  struct Prompt {
+    size_t request = 0;
+    int32_t slot = 0;
+    at::Tensor logits;  // Of its last token, on the CPU.
+  };
+
+  // Gives free slots to waiting samples.
   void admit() {
-    auto prefix_slot = static_cast<int32_t>(decoder_.slots() - 1);
-    while (!free_.empty() && request_ < requests_.size()) {
-      const GenerateRequest& request = requests_[request_];
+    while (!free_.empty()) {
+      if (ready_.empty()) prefill();
+      if (ready_.empty()) return;
+      const Prompt& prompt = ready_.front();
+      const GenerateRequest& request = requests_[prompt.request];
       if (sample_ >= request.samples) {
-        ++request_;
+        ready_.pop_front();
         sample_ = 0;
         continue;
       }
-      if (sample_ == 0) first_logits_ = prefill(request.prompt, prefix_slot);
       auto length = static_cast<int64_t>(request.prompt.size());
-      Active row{request_, sample_++, free_.back(), static_cast<int32_t>(length)};
-      SampledToken first = draw(row, first_logits_.data_ptr<float>(), 0);
+      Active row{prompt.request, sample_++, free_.back(), static_cast<int32_t>(length)};
+      SampledToken first = draw(row, prompt.logits.data_ptr<float>(), 0);
       if (accept(row, first)) continue;  // A one-token answer never takes the slot.
-      decoder_.copy_prefix(prefix_slot, row.slot, length);
+      decoder_.copy_prefix(prompt.slot, row.slot, length);
       free_.pop_back();
       active_.push_back(row);
     }
   }
 
-  at::Tensor prefill(const std::vector<int32_t>& prompt, int32_t slot) {
-    at::Tensor logits;
-    for (size_t begin = 0; begin < prompt.size(); begin += kPrefillRows) {
-      std::vector<DecoderRow> rows;
-      for (size_t p = begin; p < std::min(prompt.size(), begin + kPrefillRows); ++p) {
+  // Computes the next prompts, as many as there are slots for them.
+  void prefill() {
+    std::vector<DecoderRow> rows;
+    std::vector<int64_t> wanted;
+    std::vector<size_t> ends;  // Whose last token each of `wanted` is.
+    auto compute = [&] {
+      if (rows.empty()) return;
+      at::Tensor logits = decoder_.run(rows, wanted).to(at::kCPU).contiguous();
+      for (size_t i = 0; i < ends.size(); ++i) ready_[ends[i]].logits = logits[static_cast<int64_t>(i)];
+      rows.clear();
+      wanted.clear();
+      ends.clear();
+    };
+    for (; request_ < requests_.size() && static_cast<int64_t>(ready_.size()) < prefixes_; ++request_) {
+      const auto& prompt = requests_[request_].prompt;
+      auto slot = static_cast<int32_t>(decoder_.slots() - 1 - static_cast<int64_t>(ready_.size()));
+      ready_.push_back({request_, slot, {}});
+      for (size_t p = 0; p < prompt.size(); ++p) {
+        if (p + 1 == prompt.size()) {
+          wanted.push_back(static_cast<int64_t>(rows.size()));
+          ends.push_back(ready_.size() - 1);
+        }
         rows.push_back({prompt[p], slot, static_cast<int32_t>(p)});
+        if (static_cast<int64_t>(rows.size()) >= prefill_rows_) compute();
       }
-      std::vector<int64_t> wanted;
-      if (begin + kPrefillRows >= prompt.size()) wanted = {static_cast<int64_t>(rows.size()) - 1};
-      logits = decoder_.run(rows, wanted);
     }
-    return logits.to(at::kCPU).contiguous();
+    compute();
   }
 
   // One token for every active row.
@@ -93,16 +122,7 @@ class Engine {
       wanted.push_back(static_cast<int64_t>(rows.size()));
       rows.push_back({answer(row).tokens.back(), row.slot, row.next_position});
     }
-    at::Tensor logits = decoder_.run(rows, wanted).to(at::kCPU).contiguous();
-    int64_t vocab = logits.size(1);
-    std::vector<SampledToken> drawn(active_.size());
-    at::parallel_for(0, static_cast<int64_t>(active_.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Active& row = active_[static_cast<size_t>(i)];
-        drawn[static_cast<size_t>(i)] =
-            draw(row, logits.data_ptr<float>() + i * vocab, static_cast<int64_t>(answer(row).tokens.size()));
-      }
-    });
+    std::vector<SampledToken> drawn = draw_all(decoder_.run(rows, wanted));
     std::vector<Active> still;
     for (size_t i = 0; i < active_.size(); ++i) {
       Active row = active_[i];
@@ -116,9 +136,44 @@ class Engine {
     active_ = std::move(still);
   }
 
+  Rng rng_of(const Active& row, int64_t position) const {
+    return requests_[row.request].rng.at(static_cast<uint64_t>(row.sample)).at(static_cast<uint64_t>(position));
+  }
+
   SampledToken draw(const Active& row, const float* logits, int64_t position) const {
-    Rng rng = requests_[row.request].rng.at(static_cast<uint64_t>(row.sample)).at(static_cast<uint64_t>(position));
-    return sample_token(logits, limit_, sampling_, rng);
+    return sample_token(logits, limit_, sampling_, rng_of(row, position));
+  }
+
+  // The next token of every active row. On a GPU the logits stay there, but for top-k and top-p.
+  std::vector<SampledToken> draw_all(at::Tensor logits) {
+    std::vector<SampledToken> drawn(active_.size());
+    if (!logits.is_cpu() && sampling_.top_k == 0 && sampling_.top_p == 1) {
+      bool greedy = sampling_.temperature == 0;
+      std::vector<double> uniform;
+      for (const Active& row : active_) {
+        uniform.push_back(greedy ? -1 : rng_of(row, static_cast<int64_t>(answer(row).tokens.size())).uniform());
+      }
+      auto [token, log_prob] =
+          draw_rows(logits, limit_, greedy ? 1.0f : static_cast<float>(1 / sampling_.temperature), uniform);
+      if (token.defined()) {
+        token = token.cpu();
+        log_prob = log_prob.cpu();
+        for (size_t i = 0; i < drawn.size(); ++i) {
+          drawn[i] = {token.data_ptr<int32_t>()[i], log_prob.data_ptr<float>()[i]};
+        }
+        return drawn;
+      }
+    }
+    logits = logits.to(at::kCPU).contiguous();
+    int64_t vocab = logits.size(1);
+    at::parallel_for(0, static_cast<int64_t>(active_.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Active& row = active_[static_cast<size_t>(i)];
+        drawn[static_cast<size_t>(i)] =
+            draw(row, logits.data_ptr<float>() + i * vocab, static_cast<int64_t>(answer(row).tokens.size()));
+      }
+    });
+    return drawn;
   }
 
   // Records a token; true when the answer is complete.
@@ -144,9 +199,10 @@ class Engine {
   std::vector<std::vector<Generated>> results_;
   std::vector<int32_t> free_;
   std::vector<Active> active_;
-  size_t request_ = 0;  // The group being admitted.
-  int64_t sample_ = 0;
-  at::Tensor first_logits_;  // After that group's prompt, on the CPU.
+  int64_t prefixes_ = 1, prefill_rows_ = kPrefillRows;
+  size_t request_ = 0;        // The next whose prompt is to be computed.
+  std::deque<Prompt> ready_;  // The first is being admitted.
+  int64_t sample_ = 0;        // The next of its samples.
 };
 
 }  // namespace

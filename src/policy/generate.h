@@ -2,10 +2,10 @@
 // Continuous batching: many prompts, several samples each, through one decoder.
 //
 // The decoder's slots are rows of one running batch, one token a row a step; nothing is padded. A row that finishes
-// leaves at once and the next waiting sample takes its slot. A prompt is computed once for its group: in the last slot,
-// from which its samples copy. Each draw comes from request.rng.at(sample).at(position), so the same seed gives the
-// same rollouts whatever the order, the number of slots or the other requests (on the CPU bit for bit; on a GPU up to
-// the batch dependence of its matrix library).
+// leaves at once and the next waiting sample takes its slot. A prompt is computed once for its group, in one of the
+// last slots (on a GPU many prompts at once), from which its samples copy. Each draw comes from
+// request.rng.at(sample).at(position), so the same seed gives the same rollouts whatever the order, the number of slots
+// or the other requests (on the CPU bit for bit; on a GPU up to the batch dependence of its matrix library).
 #pragma once
 
 #include <functional>

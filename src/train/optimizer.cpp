@@ -43,6 +43,7 @@ AdamW::AdamW(OptimizerConfig config, std::vector<at::Tensor> parameters)
 double AdamW::step(const std::vector<at::Tensor>& gradients, double lr) {
   at::InferenceMode no_autograd;
   CHECK(gradients.size() == parameters_.size()) << gradients.size() << " gradients for " << parameters_.size();
+  if (!gradients.empty() && !gradients[0].is_cpu()) return step_fused(gradients, lr);
   double squared = 0;
   for (const auto& g : gradients) squared += g.square().sum().item<double>();
   double norm = std::sqrt(squared);
@@ -59,6 +60,18 @@ double AdamW::step(const std::vector<at::Tensor>& gradients, double lr) {
     auto denominator = (v_[i] / correct2).sqrt_().add_(config_.eps);
     parameters_[i].addcdiv_(m_[i], denominator, -lr / correct1);
   }
+  return norm;
+}
+
+double AdamW::step_fused(const std::vector<at::Tensor>& gradients, double lr) {
+  double norm = at::stack(at::_foreach_norm(gradients)).norm().item<double>();
+  if (!std::isfinite(norm)) return norm;
+  double scale = config_.max_grad_norm > 0 && norm > config_.max_grad_norm ? config_.max_grad_norm / norm : 1.0;
+  ++t_;
+  std::vector<at::Tensor> steps(gradients.size(), at::full({}, static_cast<double>(t_), gradients[0].options()));
+  std::vector<at::Tensor> clipped = scale == 1 ? gradients : at::_foreach_mul(gradients, scale);
+  at::_fused_adamw_(parameters_, clipped, m_, v_, {}, steps, lr, config_.beta1, config_.beta2, config_.weight_decay,
+                    config_.eps, false, false);
   return norm;
 }
 

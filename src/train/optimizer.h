@@ -61,6 +61,9 @@ class AdamW {
   void load(const std::string& path);
 
  private:
+  double step_fused(const std::vector<at::Tensor>& gradients,
+                    double lr);  // On a GPU: all parameters in a few launches.
+
   OptimizerConfig config_;
   std::vector<at::Tensor> parameters_, m_, v_;
   int64_t t_ = 0;

@@ -225,6 +225,7 @@ class CandidateRun {
 
  private:
   bool skipped(Stage stage) const {
+    if (stage == Stage::kTime && !candidate_.timed) return true;
     const auto& names = f_.config_.skip_stages;
     return std::find(names.begin(), names.end(), to_string(stage)) != names.end();
   }

@@ -80,6 +80,7 @@ struct Candidate {
   Task task;
   std::string text;      // A policy's answer, or
   bool is_code = false;  // ... a plain Python file, which needs no extraction.
+  bool timed = true;     // false: where only correctness is asked, on a GPU the stage `time` is left out.
 };
 
 class Funnel {

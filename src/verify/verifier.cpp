@@ -42,7 +42,7 @@ int64_t secret_seed(int64_t configured) {
 
 std::string identity(const Candidate& candidate) {
   return secure_hash(json_line({candidate.task.id, candidate.task.source, candidate.task.tiny, candidate.task.larger,
-                                candidate.is_code, secure_hash(candidate.text)}));
+                                candidate.is_code, candidate.timed, secure_hash(candidate.text)}));
 }
 
 // The first `wanted` GPUs of this machine (-1 = all).

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# The module of CUDA kernels (src/model/cuda), where nvcc is found. It has machine code for compute capability 9.0 and
+# PTX for 8.0 and up, and runs with the CUDA runtime that LibTorch brings: nvcc must be of the same major version.
+find_program(TRITONRL_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+if(TRITONRL_NVCC)
+  set(cuda_source ${CMAKE_SOURCE_DIR}/src/model/cuda/kernels.cu)
+  set(cuda_module ${CMAKE_BINARY_DIR}/libtritonrl_cuda.so)
+  add_custom_command(
+    OUTPUT ${cuda_module}
+    COMMAND ${TRITONRL_NVCC} -std=c++20 -O3 -I${CMAKE_SOURCE_DIR}/src -ccbin ${CMAKE_CXX_COMPILER} -shared --cudart shared
+            -Xcompiler -fPIC,-fvisibility=hidden,-Wall -gencode arch=compute_80,code=compute_80
+            -gencode arch=compute_90,code=sm_90 ${cuda_source} -o ${cuda_module}
+    DEPENDS ${cuda_source} ${CMAKE_SOURCE_DIR}/src/model/cuda/kernels.h
+    COMMENT "Building CUDA module libtritonrl_cuda.so" VERBATIM)
+  add_custom_target(tritonrl_cuda ALL DEPENDS ${cuda_module})
+  add_dependencies(model tritonrl_cuda)
+else()
+  message(STATUS "nvcc not found: no CUDA kernels of our own; on a GPU the model will run on ATen, several times slower")
+endif()

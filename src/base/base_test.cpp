@@ -193,7 +193,7 @@ TEST(RunDir, GoesOnBehindTheLastFinishedPhase) {
   std::string folder = fresh_folder("run") + "/r";
   {
     RunDir run = RunDir::open(folder, "a: 1\n", false);
-    run.steps().write({{"phase", "sft"}, {"step", 1}});
+    run.steps().write({{"phase", "sft"}, {"step", 1}, {"time", 5}});
     run.steps().write({{"phase", "rl"}, {"unit", "rl/step_1"}, {"step", 1}});
     run.mark_done("sft", {{"loss", 0.5}});
   }
@@ -202,7 +202,7 @@ TEST(RunDir, GoesOnBehindTheLastFinishedPhase) {
   EXPECT_EQ(again.phase_data("sft")["loss"], 0.5);
   EXPECT_FALSE(again.phase_done("rl/step_1"));
   EXPECT_EQ(read_file(folder + "/steps.jsonl"),
-            "{\"phase\":\"sft\",\"step\":1}\n");  // The unfinished phase's line is gone.
+            "{\"phase\":\"sft\",\"step\":1,\"time\":5}\n");  // The unfinished phase's line is gone.
 }
 
 TEST(RunDir, RefusesAnotherConfigAndForeignFolders) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -144,6 +146,19 @@ TEST(SecureHash, IsSha256) {
 
 TEST(Check, EndsTheProcessWithCode70) {
   EXPECT_EXIT(CHECK(1 + 1 == 3) << "sum " << 2, testing::ExitedWithCode(kExitOurBug), "1 \\+ 1 == 3.*sum 2");
+}
+
+// A step that does not end in time.
+TEST(Interrupts, ASigtermEndsTheProcessAfterTwentySecondsAtTheLatest) {
+  double start = now_s();
+  auto hang = [] {
+    handle_interrupts();
+    ::raise(SIGTERM);
+    while (true) ::pause();
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(130), "leaving in the middle");
+  EXPECT_GT(now_s() - start, 15);
+  EXPECT_LT(now_s() - start, 30);
 }
 
 TEST(Error, SaysWhatWhereAndWhatToDo) {

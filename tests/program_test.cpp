@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <map>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "run_program.h"
+#include "training_records.h"
 
 namespace tritonrl {
 namespace {
@@ -131,22 +131,6 @@ class Training : public testing::Test {
   std::string model_;
   fs::path folder_;
 };
-
-// Everything that training brought, but for times.
-std::vector<Json> steps_of(const fs::path& run) {
-  std::map<std::pair<std::string, int64_t>, Json> last;  // A step that was begun twice counts as it was done.
-  for_each_json_line(run / "steps.jsonl", [&](int64_t, const Json& line) {
-    Json kept = line;
-    for (const char* key : {"seconds", "tokens_per_s", "memory/resident_bytes", "time/phase/rollout",
-                            "time/phase/verify", "time/phase/update", "time"}) {
-      kept.erase(key);
-    }
-    last[{line.at("phase").get<std::string>() + "|" + line.at("unit").get<std::string>(), line.at("step")}] = kept;
-  });
-  std::vector<Json> out;
-  for (auto& [key, line] : last) out.push_back(std::move(line));
-  return out;
-}
 
 // Optimizer, baseline, sampler and policy all go on bit by bit.
 TEST_F(Training, KilledAnywhereAPolicyGradientRunEndsWithTheSameBits) {

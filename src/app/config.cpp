@@ -36,6 +36,11 @@ void RlConfig::validate() const {
   }
 }
 
+void CheckpointConfig::validate() const {
+  if (keep_last < 0) throw usage_error("keep_last must not be negative");
+  if (after_save_wait_s < 0) throw usage_error("after_save_wait_s must not be negative");
+}
+
 void Config::validate() const {
   if (!sft.enabled && rl.steps == 0) throw usage_error("nothing to do: sft is off and rl.steps is 0");
   int64_t needed = policy.max_prompt_tokens + eval.sampling.max_new_tokens;

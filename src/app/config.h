@@ -94,6 +94,27 @@ struct RlConfig {
   void validate() const;
 };
 
+// Which checkpoints of a run are kept, and what is done with each. The state that a run goes on from is always kept.
+struct CheckpointConfig {
+  int64_t keep_last = 0;
+  bool keep_best = false;
+  std::string after_save;
+  double after_save_wait_s = 600;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("keep_last", keep_last, "checkpoints of the last so many RL steps are kept, and the one of SFT; 0 = of all");
+    v("keep_best", keep_best,
+      "keep also the checkpoint with the highest mean reward of training (of the rollouts drawn from it, in the step "
+      "after it), and name it in state.json and results.json");
+    v("after_save", after_save,
+      "shell command run in the background after each checkpoint, one at a time, with TRITONRL_CHECKPOINT (its "
+      "folder), TRITONRL_RUN and TRITONRL_STEP (0 for SFT); its output goes to after_save.log");
+    v("after_save_wait_s", after_save_wait_s, "how long a run waits at its end for the last of them");
+  }
+  void validate() const;
+};
+
 // How a GPU's readings are taken and what they amount to (verify/timing_protocol.h).
 struct TimingConfig {
   std::string type = "calibrated";
@@ -143,6 +164,7 @@ struct Config {
   DataConfig data;
   SftConfig sft;
   RlConfig rl;
+  CheckpointConfig checkpoint;
   RewardConfig reward;
   VerifyConfig verify;
   CasesConfig cases;
@@ -158,6 +180,7 @@ struct Config {
     v("data", data, "tasks, splits, prompt");
     v("sft", sft, "supervised fine-tuning");
     v("rl", rl, "reinforcement learning");
+    v("checkpoint", checkpoint, "what is kept of a run, and a command for each checkpoint");
     v("reward", reward, "from verdict to number");
     v("verify", verify, "the verifier");
     v("cases", cases, "inputs that candidates are tried on");

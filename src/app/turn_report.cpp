@@ -66,7 +66,7 @@ Json turn_metrics(const Verified& verified, const Scores& scores, const Scores& 
     line[name + "reward"] = mean(turn.rewards);
     if (!turn.returns.empty()) line[name + "return"] = mean(turn.returns);
   }
-  line["correct_rate"] = line.value("turn/1/correct_rate", 0.0);
+  line["pass_at_1"] = line["correct_rate"] = line.value("turn/1/correct_rate", 0.0);
   first.put(&line, "turns/correct_first");
   last.put(&line, "turns/correct_last");
   best.put(&line, "turns/correct_best");

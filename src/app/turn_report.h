@@ -11,7 +11,7 @@
 namespace tritonrl {
 
 // Members to be put into the step's line.
-//   correct_rate               of first answers (pass@1), in the place of that of all answers: it stays comparable
+//   correct_rate, pass_at_1    of first answers (pass@1), in the place of that of all answers: it stays comparable
 //   turn/T/answers             with a score, at turn T; turn/T/correct_rate, turn/T/reward and turn/T/return are their
 //   means turns/correct_first, _last, _best   shares of the trajectories without a harness fault whose first answer,
 //   last

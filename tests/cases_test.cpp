@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "verify/feedback.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
@@ -75,6 +76,12 @@ std::vector<Case> load_cases(const fs::path& root) {
   return cases;
 }
 
+// The value that a wrong output should have had, as the verdict says it to people; "" where it says none.
+std::string expected_value(const std::string& reason) {
+  size_t at = reason.find(": expected "), got = reason.find(", got ");
+  return at == std::string::npos || got == std::string::npos ? "" : reason.substr(at + 11, got - at - 11);
+}
+
 void hold_against_files(std::shared_ptr<const StageOrder> order) {
   std::vector<Case> cases = load_cases(TRITONRL_SOURCE_DIR);
   ASSERT_FALSE(cases.empty());
@@ -91,6 +98,7 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
   auto verdicts = verifier->verify(candidates);
   double seconds = now_s() - start;
   std::map<Stage, std::pair<double, int>> time;
+  int secrets = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
     const Verdict& verdict = verdicts[i];
     std::string got = cat(to_string(verdict.outcome), " @", to_string(verdict.stopped_at));
@@ -101,6 +109,14 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
     if (cases[i].speedup_below > 0 && verifier->gpus()) {
       EXPECT_LT(verdict.timing ? verdict.timing->speedup : 1e9, cases[i].speedup_below) << cases[i].name;
     }
+    if (!verdict.is_harness_fault()) {
+      std::string said = feedback_text(verdict, 4000), value = expected_value(verdict.reason());
+      EXPECT_FALSE(said.empty()) << cases[i].name;
+      if (value.find('.') != std::string::npos) {
+        ++secrets;
+        EXPECT_EQ(said.find(value), std::string::npos) << cases[i].name << ": " << said;
+      }
+    }
     for (const StageResult& stage : verdict.stages) {
       EXPECT_EQ(stage.message.find(TRITONRL_SOURCE_DIR), std::string::npos) << cases[i].name << ": " << stage.message;
       if (stage.outcome == Outcome::kTimeout) continue;
@@ -108,6 +124,7 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
       time[stage.stage].second += 1;
     }
   }
+  EXPECT_TRUE(secrets > 0 || std::getenv("TRITONRL_CASE"));
   std::fprintf(stderr, "%zu cases in %.1f s (%.2f/s on %d workers)\n", cases.size(), seconds,
                static_cast<double>(cases.size()) / seconds, static_cast<int>(verifier->workers()));
   for (const auto& [stage, sum] : time) {

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <map>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "run_program.h"
+#include "training_records.h"
 
 namespace tritonrl {
 namespace {
@@ -132,22 +132,6 @@ class Training : public testing::Test {
   fs::path folder_;
 };
 
-// Everything that training brought, but for times.
-std::vector<Json> steps_of(const fs::path& run) {
-  std::map<std::pair<std::string, int64_t>, Json> last;  // A step that was begun twice counts as it was done.
-  for_each_json_line(run / "steps.jsonl", [&](int64_t, const Json& line) {
-    Json kept = line;
-    for (const char* key : {"seconds", "tokens_per_s", "memory/resident_bytes", "time/phase/rollout",
-                            "time/phase/verify", "time/phase/update", "time"}) {
-      kept.erase(key);
-    }
-    last[{line.at("phase").get<std::string>() + "|" + line.at("unit").get<std::string>(), line.at("step")}] = kept;
-  });
-  std::vector<Json> out;
-  for (auto& [key, line] : last) out.push_back(std::move(line));
-  return out;
-}
-
 // Optimizer, baseline, sampler and policy all go on bit by bit.
 TEST_F(Training, KilledAnywhereAPolicyGradientRunEndsWithTheSameBits) {
   const std::string sets[] = {"rl.steps=2",
@@ -183,6 +167,65 @@ TEST_F(Training, KilledAnywhereAPolicyGradientRunEndsWithTheSameBits) {
     EXPECT_TRUE(read_file(folder_ / "killed/checkpoints/rl_2" / file) ==
                 read_file(folder_ / "whole/checkpoints/rl_2" / file))
         << file;
+  }
+}
+
+std::vector<Json> rollouts_of(const fs::path& file) {
+  std::vector<Json> lines;
+  for_each_json_line(file, [&](int64_t, const Json& line) { lines.push_back(line); });
+  return lines;
+}
+
+// Two turns: each answer but the first follows the verdict on the one before, killed or not.
+TEST_F(Training, ConversationsGoOnWithTheSameBitsAndBeginAsSingleAnswersDo) {
+  auto talk = [&](const std::string& name, const std::string& turns) {
+    auto words = command(name);
+    const std::string sets[] = {
+        "sft.enabled=false",      "rl.steps=2",           "rl.credit=rloo",
+        "rl.overlong=penalty",    "rl.overlong_tokens=8", "rl.train.optimizer.schedule=constant",
+        "verify.seed=4294967311", "rl.turns=" + turns,    "eval.turns=" + turns};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return words;
+  };
+  Ended whole = run(talk("whole", "2"));
+  ASSERT_EQ(whole.code, 0) << whole.said;
+  for (const char* moment : {"rl/step_1: turn 2: sampling", "rl/step_2: turn 2: verifying"}) {
+    Ended killed = run(talk("killed", "2"), moment, SIGKILL);
+    EXPECT_EQ(killed.code, 128 + SIGKILL) << moment << ": " << killed.said;
+  }
+  Ended last = run(talk("killed", "2"));
+  ASSERT_EQ(last.code, 0) << last.said;
+  EXPECT_EQ(steps_of(folder_ / "killed"), steps_of(folder_ / "whole"));
+  EXPECT_EQ(results("killed")["rows"], results("whole")["rows"]);
+  for (const char* file : {"rollouts/step_000001.jsonl", "rollouts/step_000002.jsonl",
+                           "checkpoints/rl_2/adapter_model.safetensors", "checkpoints/rl_2/optimizer.safetensors"}) {
+    EXPECT_TRUE(read_file(folder_ / "killed" / file) == read_file(folder_ / "whole" / file)) << file;
+  }
+
+  std::vector<Json> turns = rollouts_of(folder_ / "whole/rollouts/step_000001.jsonl"), first;
+  for (const Json& line : turns) {
+    ASSERT_TRUE(line.contains("trajectory"));
+    if (line["turn"] == 2) {
+      EXPECT_EQ(line["feedback"], "");
+      EXPECT_EQ(line["return"], line["reward"]);
+      continue;
+    }
+    EXPECT_THAT(line["feedback"].get<std::string>(), HasSubstr("There is no code to run"));
+    first.push_back(line);
+  }
+  EXPECT_EQ(turns.size(), 8u);  // Two tasks, two conversations each, two answers each.
+  Json results_of_two = results("whole")["rows"][0]["levels"]["all"];
+  EXPECT_EQ(results_of_two["correct_within"].size(), 2u);
+
+  Ended single = run(talk("single", "1"));
+  ASSERT_EQ(single.code, 0) << single.said;
+  std::vector<Json> alone = rollouts_of(folder_ / "single/rollouts/step_000001.jsonl");
+  ASSERT_EQ(alone.size(), first.size());
+  for (size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_FALSE(alone[i].contains("turn"));
+    for (const char* field : {"task_id", "text", "tokens", "log_probs", "reward", "outcome"}) {
+      EXPECT_EQ(alone[i][field], first[i][field]) << field;
+    }
   }
 }
 

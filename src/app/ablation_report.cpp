@@ -30,7 +30,7 @@ constexpr Measure kMeasures[] = {
 void add_evaluation(const fs::path& file, CellResult* result) {
   std::map<std::string, std::map<std::string, std::pair<double, double>>> sums;  // Measure, task -> sum and count.
   for (const EvalRecord& record : load_records(file)) {
-    if (record.verdict.is_harness_fault()) continue;
+    if (record.turn > 1 || record.verdict.is_harness_fault()) continue;
     auto add = [&](const std::string& measure, double value) {
       auto& [sum, count] = sums[measure][record.task_id];
       sum += value;

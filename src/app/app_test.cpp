@@ -52,6 +52,11 @@ TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"reward.shape=stagd"}), HasSubstr("did you mean 'staged'?"));
   EXPECT_THAT(error({"run.name=a/b"}), HasSubstr("one plain folder name"));
   EXPECT_THAT(error({"lora.targets=[q_pro]"}), HasSubstr("did you mean 'q_proj'?"));
+  EXPECT_THAT(error({"rl.turns=0"}), HasSubstr("turns must be at least 1"));
+  EXPECT_THAT(error({"eval.turns=0"}), HasSubstr("turns must be at least 1"));
+  EXPECT_THAT(error({"rl.gamma=1.5"}), HasSubstr("gamma is a discount"));
+  EXPECT_THAT(error({"rl.stop_when_correct=often"}), HasSubstr("stop_when_correct"));
+  EXPECT_THAT(error({"data.feedback_chars=10"}), HasSubstr("feedback_chars"));
   EXPECT_THAT(error({"eval.sampling.top_p=0"}), HasSubstr("top_p must lie in (0, 1]"));
 }
 
@@ -74,6 +79,21 @@ TEST(Assemble, UnknownChoicesAreErrors) {
   EXPECT_THROW(make_credit(rl), Error);
   EXPECT_THROW(find_data_file("prompts/no_such.txt"), Error);
   EXPECT_TRUE(std::filesystem::exists(find_data_file("prompts/triton.txt")));
+}
+
+TEST(Assemble, TurnsAreOneUnlessAskedFor) {
+  Config config;
+  config.data.feedback = "no_such.txt";
+  EXPECT_EQ(rl_turns(config).turns, 1);  // And no file is read.
+  EXPECT_NO_THROW(check_choices(config));
+  config.rl.turns = 2;
+  EXPECT_THROW(check_choices(config), Error);
+  config = load_config<Config>({kConfigs + "quickstart.yaml", kConfigs + "algorithms/multi_turn.yaml"}, {});
+  EXPECT_EQ(rl_turns(config).stop_when_correct, "untimed");
+  EXPECT_EQ(rl_turns(config).max_prompt_tokens, 2048);
+  EXPECT_EQ(rl_turns(config).prompt.render("x", false).role, "user");
+  EXPECT_EQ(eval_turns(config).turns, 2);
+  EXPECT_EQ(eval_turns(config).stop_when_correct, "always");
 }
 
 TEST(Assemble, TimingIsPlainOrCalibrated) {
@@ -131,7 +151,7 @@ TEST(Assemble, AlgorithmsLieOverAnyConfig) {
       ++seen;
     }
   }
-  EXPECT_EQ(seen, 24);
+  EXPECT_EQ(seen, 26);
 }
 
 // Each of the sixteen combinations of configs/ablate/ is what its files say.

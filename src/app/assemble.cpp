@@ -84,8 +84,28 @@ bool has_advantages(const RlConfig& config) {
   return config.credit != "best_of_n" && config.credit != "reward_weighted";
 }
 
+namespace {
+
+TurnRules turn_rules(const Config& config, int64_t turns, const std::string& stop_when_correct) {
+  TurnRules rules;
+  rules.turns = turns;
+  rules.stop_when_correct = stop_when_correct;
+  rules.feedback_chars = config.data.feedback_chars;
+  rules.max_prompt_tokens = config.policy.max_prompt_tokens;
+  if (turns > 1) rules.prompt = FeedbackPrompt::load(find_data_file(config.data.feedback));
+  return rules;
+}
+
+}  // namespace
+
+TurnRules rl_turns(const Config& config) { return turn_rules(config, config.rl.turns, config.rl.stop_when_correct); }
+
+TurnRules eval_turns(const Config& config) { return turn_rules(config, config.eval.turns, "always"); }
+
 void check_choices(const Config& config) {
   make_verify_seams(config);
+  rl_turns(config);
+  eval_turns(config);
   if (config.rl.steps == 0) return;
   make_credit(config.rl);
   std::vector<Task> one_of_each_level(2);

@@ -8,6 +8,7 @@
 
 #include "app/config.h"
 #include "data/task_sampler.h"
+#include "eval/conversation.h"
 
 namespace tritonrl {
 
@@ -21,6 +22,11 @@ VerifySeams make_verify_seams(const Config& config);
 Config with_every_extension(Config config);
 std::unique_ptr<Credit> make_credit(const RlConfig& config);
 bool has_advantages(const RlConfig& config);  // Does that credit give advantages, for rl.loss?
+
+// How conversations go while training and while evaluating. Throws Error (usage) for a bad data.feedback, which is read
+// only where there is more than one turn.
+TurnRules rl_turns(const Config& config);
+TurnRules eval_turns(const Config& config);
 
 // Throws Error (usage) when one of the names above means nothing, with no tasks at hand.
 void check_choices(const Config& config);

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "app/assemble.h"
+#include "app/checkpoints.h"
 #include "app/commands.h"
 #include "app/pipeline.h"
 #include "base/log.h"
@@ -72,7 +73,10 @@ void add_eval(CLI::App& app, Run& run) {
       auto tasks = load_tasks(file);
       if (!config.eval.ids.empty()) tasks = tasks_of_ids(tasks, find_data_file(config.eval.ids));
       Policy policy = Policy::open(find_policy(config), PromptTemplate::load(find_data_file(config.data.prompt)));
-      if (!arguments->adapter.empty()) policy.set_adapter(LoraAdapter::load(arguments->adapter, policy.weights()));
+      if (!arguments->adapter.empty()) {
+        check_checkpoint(arguments->adapter, policy.config().model);
+        policy.set_adapter(LoraAdapter::load(arguments->adapter, policy.weights()));
+      }
       auto verifier = Verifier::open(config.verify, make_verify_seams(config));
       Rng rng = Rng(static_cast<uint64_t>(config.eval.seed)).at("eval");
       auto records = records_of(

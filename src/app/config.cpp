@@ -17,6 +17,8 @@ void RlConfig::validate() const {
   if (overlong_tokens < 1 || resample_rounds < 0) {
     throw usage_error("overlong_tokens must be positive, resample_rounds not negative");
   }
+  if (turns < 1) throw usage_error("turns must be at least 1");
+  if (gamma < 0 || gamma > 1) throw usage_error("gamma is a discount: it must lie in [0, 1]");
   if ((credit == "rloo" || credit == "grpo" || credit == "reinforce_pp") && samples < 2) {
     throw usage_error(cat("credit: ", credit, " compares the answers to a task: samples must be at least 2"));
   }
@@ -32,6 +34,11 @@ void RlConfig::validate() const {
     throw usage_error(cat("best_of_n.keep = ", best_of_n.keep, " exceeds samples = ", samples), "",
                       "keep at most as many as are sampled");
   }
+}
+
+void CheckpointConfig::validate() const {
+  if (keep_last < 0) throw usage_error("keep_last must not be negative");
+  if (after_save_wait_s < 0) throw usage_error("after_save_wait_s must not be negative");
 }
 
 void Config::validate() const {

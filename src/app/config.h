@@ -47,6 +47,9 @@ struct RlConfig {
   int64_t steps = 1;
   int64_t tasks_per_step = 16;
   int64_t samples = 10;  // N.
+  int64_t turns = 1;
+  double gamma = 0.4;  // Kevin's.
+  std::string stop_when_correct = "untimed";
   std::string credit = "best_of_n";
   BestOfNConfig best_of_n;
   RewardWeightedConfig reward_weighted;
@@ -63,7 +66,13 @@ struct RlConfig {
   void for_each_field(V& v) {
     v("steps", steps, "rounds of sample, verify, train; 0 = none");
     v("tasks_per_step", tasks_per_step, "tasks a round");
-    v("samples", samples, "answers per task (N)");
+    v("samples", samples, "answers per task (N); with turns, conversations per task");
+    v("turns", turns,
+      "answers of a conversation at most; each but the first follows the verdict on the one before (data.feedback)");
+    v("gamma", gamma, "credits with advantages: what a later turn's reward counts to the turn before it");
+    v.choice("stop_when_correct", stop_when_correct, {"untimed", "never", "always"},
+             "a correct answer ends its conversation: where its time was not measured, never (it is to become faster), "
+             "or always");
     v.choice("credit", credit, {"best_of_n", "reward_weighted", "reinforce", "rloo", "grpo", "reinforce_pp"},
              "how rewards become training weights");
     v("best_of_n", best_of_n, "");
@@ -81,6 +90,27 @@ struct RlConfig {
     v("train", train, "");
     v("audit", audit,
       "hold everything that was accepted against the full verifier afterwards, and count what it rejects");
+  }
+  void validate() const;
+};
+
+// Which checkpoints of a run are kept, and what is done with each. The state that a run goes on from is always kept.
+struct CheckpointConfig {
+  int64_t keep_last = 0;
+  bool keep_best = false;
+  std::string after_save;
+  double after_save_wait_s = 600;
+
+  template <class V>
+  void for_each_field(V& v) {
+    v("keep_last", keep_last, "checkpoints of the last so many RL steps are kept, and the one of SFT; 0 = of all");
+    v("keep_best", keep_best,
+      "keep also the checkpoint with the highest mean reward of training (of the rollouts drawn from it, in the step "
+      "after it), and name it in state.json and results.json");
+    v("after_save", after_save,
+      "shell command run in the background after each checkpoint, one at a time, with TRITONRL_CHECKPOINT (its "
+      "folder), TRITONRL_RUN and TRITONRL_STEP (0 for SFT); its output goes to after_save.log");
+    v("after_save_wait_s", after_save_wait_s, "how long a run waits at its end for the last of them");
   }
   void validate() const;
 };
@@ -134,6 +164,7 @@ struct Config {
   DataConfig data;
   SftConfig sft;
   RlConfig rl;
+  CheckpointConfig checkpoint;
   RewardConfig reward;
   VerifyConfig verify;
   CasesConfig cases;
@@ -149,6 +180,7 @@ struct Config {
     v("data", data, "tasks, splits, prompt");
     v("sft", sft, "supervised fine-tuning");
     v("rl", rl, "reinforcement learning");
+    v("checkpoint", checkpoint, "what is kept of a run, and a command for each checkpoint");
     v("reward", reward, "from verdict to number");
     v("verify", verify, "the verifier");
     v("cases", cases, "inputs that candidates are tried on");

@@ -3,8 +3,10 @@
 //
 // Exit codes: 0 done, 1 ran but a check or target was not met, 2 usage or config, 3 environment, 70 our bug, 130
 // stopped.
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "app/commands.h"
 #include "base/check.h"
@@ -44,6 +46,7 @@ void refuse_unknown_command(CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // A limit on file sizes is then an error like a full disk.
   std::string command_line = "tritonrl";
   for (int i = 1; i < argc; ++i) command_line += cat(" ", argv[i]);
 
@@ -81,6 +84,9 @@ int main(int argc, char** argv) {
   } catch (const Interrupted&) {
     log_warn("stopped; the same command goes on where this one ended");
     return 130;
+  } catch (const std::filesystem::filesystem_error& e) {  // A full disk, a folder without permission.
+    log_error(environment_error(e.code().message(), e.path1().string()).what());
+    return 3;
   } catch (const std::exception& e) {  // Libraries' exceptions that no room turned into an Error: ours to mend.
     log_error(cat("internal error: ", e.what()));
     return kExitOurBug;

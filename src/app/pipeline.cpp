@@ -7,13 +7,19 @@
 #include <set>
 
 #include "app/assemble.h"
+#include "app/checkpoints.h"
+#include "app/device_memory.h"
 #include "app/preflight.h"
+#include "app/step_metrics.h"
+#include "app/turn_report.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/leaks.h"
+#include "eval/conversation.h"
 #include "report/report.h"
 #include "train/code_tokens.h"
+#include "train/credit/returns.h"
 
 namespace tritonrl {
 
@@ -26,7 +32,8 @@ class Pipeline {
   Pipeline(const Config& config, const TrainOptions& options)
       : config_(config),
         run_(RunDir::open(fs::path(config.run.folder) / config.run.name, to_yaml(config), options.overwrite)),
-        rng_(static_cast<uint64_t>(config.run.seed)) {
+        rng_(static_cast<uint64_t>(config.run.seed)),
+        checkpoints_(config.checkpoint, run_) {
     set_log_file(run_ / "log.txt");
     Json env = environment();
     env["command"] = options.command_line;
@@ -35,6 +42,7 @@ class Pipeline {
 
   fs::path run() {
     log_info("run directory: " + run_.path().string());
+    checkpoints_.resume();
     if (!config_.run.start_from.empty()) take_over(config_.run.start_from);
     prepare_tasks();
     evaluate("base");
@@ -50,6 +58,7 @@ class Pipeline {
       if (config_.rl.audit) audit();
     }
     report();
+    checkpoints_.finish();
     return run_.path();
   }
 
@@ -168,8 +177,10 @@ class Pipeline {
     if (!run_.phase_done(phase)) {
       attach_adapter(model);
       Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
-      Verified verified = roll_out_and_verify(policy(), judge_of_results(), splits_.heldout, config_.eval.samples,
-                                              config_.eval.sampling, rng, phase);
+      Verified verified = with_memory_advice(phase, "policy.slots or eval.sampling.max_new_tokens", [&] {
+        return hold_conversations(policy(), judge_of_results(), splits_.heldout, config_.eval.samples,
+                                  config_.eval.sampling, rng, phase, eval_turns(config_));
+      });
       for (const auto& group : verified.verdicts) {
         for (const Verdict& verdict : group) record(verdict, phase, reward(verdict, config_.reward));
       }
@@ -177,13 +188,14 @@ class Pipeline {
       save_records(file, records);
       run_.mark_done(phase, {{"rollout_seconds", verified.rollout_seconds},
                              {"verify_seconds", verified.verify_seconds},
+                             {"too_long", verified.too_long},
                              {"tokens", verified.tokens}});
     }
     records_.emplace_back(model, load_records(file));
     ResultsRow row = make_row(model, records_.back().second);
     for (const auto& [level, metrics] : row.levels) {
       log_info(cat("  ", model, ", level ", level, ": ", metrics.correct.k, " of ", metrics.correct.n, " correct, ",
-                   metrics.compiled.k, " compiled, ", metrics.valid.k, " valid"));
+                   metrics.compiled.k, " compiled, ", metrics.valid.k, " valid", within_turns(metrics)));
     }
   }
 
@@ -220,7 +232,6 @@ class Pipeline {
 
   void supervised() {
     if (run_.phase_done("sft")) return;
-    remove_checkpoint("sft");
     policy().set_adapter(LoraAdapter::create(policy().weights(), config_.lora, rng_.at("lora")));
     std::vector<TrainExample> examples;
     for (const Task& task : splits_.train) {
@@ -230,12 +241,14 @@ class Pipeline {
     TrainSummary summary = train_examples(examples, config_.sft, rng_.at("sft"), "sft", "sft");
     save_checkpoint("sft");
     run_.mark_done("sft", to_json(summary));
+    checkpoints_.done(0);
   }
 
   // What the rollouts of one step brought.
   struct Experience {
     Verified verified;
-    Scores scores;
+    Scores scores;                 // Each answer by its own verdict.
+    Scores credited;               // What credit is given: for advantages the returns (train/credit/returns.h).
     std::vector<bool> trained_on;  // One a group; the others' rewards are all equal (rl.resample_rounds).
     std::vector<TaskResult> results;
     std::map<std::string, int64_t> outcomes;
@@ -244,6 +257,7 @@ class Pipeline {
 
   Judged judge(const Verdict& verdict, const Rollout& rollout) {
     Judged judged{reward(verdict, config_.reward), verdict.correct()};
+    judged.turn = rollout.turn;
     if (!judged.reward) return judged;
     judged.noise = reward_noise(verdict, config_.reward);
     if (config_.reward.shape == "hierarchical" && has_advantages(config_.rl)) {
@@ -268,12 +282,13 @@ class Pipeline {
   Experience gather(TaskSampler& sampler, const Rng& rng, const std::string& phase) {
     Experience all;
     int64_t wanted = config_.rl.tasks_per_step;
+    TurnRules turns = rl_turns(config_);
     while (wanted > 0 && all.rounds <= config_.rl.resample_rounds) {
       std::vector<Task> tasks;
       for (const Task* task : sampler.next(wanted)) tasks.push_back(*task);
       Rng draws = all.rounds == 0 ? rng : rng.at(static_cast<uint64_t>(all.rounds));
       Verified verified =
-          roll_out_and_verify(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling, draws, phase);
+          hold_conversations(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling, draws, phase, turns);
       std::vector<TaskResult> results;
       for (size_t g = 0; g < verified.groups.size(); ++g) {
         TaskResult result{verified.groups[g].task.id, verified.groups[g].task.level, 0, 0};
@@ -283,12 +298,15 @@ class Pipeline {
           Judged judged = judge(verdict, verified.groups[g].rollouts[r]);
           record(verdict, phase, judged.reward);
           ++all.outcomes[to_string(verdict.outcome)];
-          result.samples += judged.reward.has_value();
-          result.correct += judged.reward && judged.correct;
+          result.samples += judged.turn == 1 && judged.reward;  // What a task asks of the policy is its first answer.
+          result.correct += judged.turn == 1 && judged.reward && judged.correct;
           all.scores.back().push_back(std::move(judged));
         }
         results.push_back(result);
-        bool useful = config_.rl.resample_rounds == 0 || !teaches_nothing(all.scores.back(), config_.rl.advantage);
+        all.credited.push_back(has_advantages(config_.rl)
+                                   ? with_returns(verified.groups[g], all.scores.back(), config_.rl.gamma)
+                                   : all.scores.back());
+        bool useful = config_.rl.resample_rounds == 0 || !teaches_nothing(all.credited.back(), config_.rl.advantage);
         all.trained_on.push_back(useful);
         wanted -= useful;
       }
@@ -297,6 +315,7 @@ class Pipeline {
       all.verified.rollout_seconds += verified.rollout_seconds;
       all.verified.verify_seconds += verified.verify_seconds;
       all.verified.tokens += verified.tokens;
+      all.verified.too_long += verified.too_long;
       std::move(verified.groups.begin(), verified.groups.end(), std::back_inserter(all.verified.groups));
       std::move(verified.verdicts.begin(), verified.verdicts.end(), std::back_inserter(all.verified.verdicts));
       ++all.rounds;
@@ -316,15 +335,16 @@ class Pipeline {
     attach_adapter(step == 1 ? rl_start() : cat("rl_", step - 1));
     double start = now_s();
     Rng rng = rng_.at("rl").at(static_cast<uint64_t>(step));
-    Experience experience = gather(sampler, rng.at("rollouts"), phase);
-    save_rollouts(rollouts_file(step), experience.verified, experience.scores);
+    Experience experience = with_memory_advice(phase + ": sampling", "policy.slots or rl.sampling.max_new_tokens",
+                                               [&] { return gather(sampler, rng.at("rollouts"), phase); });
+    save_rollouts(rollouts_file(step), experience);
 
     std::vector<Group> groups;
     Scores scores;
     for (size_t g = 0; g < experience.scores.size(); ++g) {
       if (!experience.trained_on[g]) continue;
       groups.push_back(experience.verified.groups[g]);
-      scores.push_back(experience.scores[g]);
+      scores.push_back(experience.credited[g]);
     }
     auto examples = credit.assign(groups, scores);
     // Also where this step turns out to teach nothing: the next goes on from it.
@@ -336,82 +356,27 @@ class Pipeline {
       summary = train_examples(examples, config_.rl.train, rng.at("update"), phase, cat("rl ", step), kept);
     }
     save_checkpoint(name, kept);
-    write_step(step, experience, examples, summary, sampler, now_s() - start);
+    Json line = write_step(step, experience, examples, summary, sampler, now_s() - start);
     run_.mark_done(phase, {{"sampler", sampler.state()},
                            {"credit", credit.state()},
                            {"kept", examples.size()},
+                           {"score", {{"reward", line["reward/mean"]}, {"correct_rate", line["correct_rate"]}}},
                            {"update", to_json(summary)}});
+    checkpoints_.done(step);
   }
 
-  void write_step(int64_t step, const Experience& experience, const std::vector<TrainExample>& examples,
+  Json write_step(int64_t step, const Experience& experience, const std::vector<TrainExample>& examples,
                   const TrainSummary& summary, const TaskSampler& sampler, double seconds) {
-    std::string phase = cat("rl/step_", step);
-    std::vector<double> rewards, spreads, lengths;
-    int64_t right = 0, equal = 0, cut_off = 0, rollouts = 0;
-    for (size_t g = 0; g < experience.scores.size(); ++g) {
-      std::vector<double> of_group;
-      equal += teaches_nothing(experience.scores[g], config_.rl.advantage);
-      for (size_t r = 0; r < experience.scores[g].size(); ++r) {
-        const Rollout& rollout = experience.verified.groups[g].rollouts[r];
-        lengths.push_back(static_cast<double>(rollout.tokens.size()));
-        cut_off += !rollout.finished;
-        ++rollouts;
-        const Judged& judged = experience.scores[g][r];
-        if (!judged.reward) continue;
-        of_group.push_back(*judged.reward);
-        right += judged.correct;
-      }
-      rewards.insert(rewards.end(), of_group.begin(), of_group.end());
-      if (of_group.size() > 1) spreads.push_back(stddev(of_group));
-    }
-    auto share = [](int64_t k, int64_t n) { return n ? static_cast<double>(k) / static_cast<double>(n) : 0.0; };
-    auto scored = static_cast<int64_t>(rewards.size());
-    auto faults = experience.outcomes.find("harness_fault");
-    Json line = {{"phase", "rl"},
-                 {"unit", phase},
-                 {"step", step},
-                 {"reward/mean", mean(rewards)},
-                 {"reward/std", stddev(rewards)},
-                 {"reward/std_in_group", mean(spreads)},
-                 {"reward/zero_variance_share", share(equal, static_cast<int64_t>(experience.scores.size()))},
-                 {"correct_rate", share(right, scored)},
-                 {"rollouts", scored},
-                 {"rollout_rounds", experience.rounds},
-                 {"harness_faults", faults == experience.outcomes.end() ? 0 : faults->second},
-                 {"length/mean", mean(lengths)},
-                 {"length/cut_off_share", share(cut_off, rollouts)},
-                 {"kept", static_cast<int64_t>(examples.size())},
-                 {"loss", summary.last_loss},
-                 {"tokens", experience.verified.tokens},
-                 {"memory/resident_bytes", resident_bytes()},
-                 {"time/phase/rollout", experience.verified.rollout_seconds},
-                 {"time/phase/verify", experience.verified.verify_seconds},
-                 {"time/phase/update", summary.seconds},
-                 {"seconds", seconds}};
-    add_policy_metrics(summary.policy, &line);
-    for (const auto& [outcome, count] : experience.outcomes) line["verify/outcome/" + outcome] = count;
+    Json line = step_metrics({step, experience.verified, experience.scores, experience.credited, config_.rl.advantage,
+                              experience.rounds, static_cast<int64_t>(examples.size()), summary, grad_norm_,
+                              device_peak_bytes(policy().weights().device), seconds});
+    line.update(turn_metrics(experience.verified, experience.scores, experience.credited, config_.rl.turns));
     for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
     run_.steps().write(line);
-    log_info(cat(phase, ": reward ", fixed(mean(rewards), 3), ", ", right, " of ", scored, " correct, ",
-                 examples.size(), " kept"));
-  }
-
-  static void add_policy_metrics(const PolicyLossMetrics& m, Json* line) {
-    if (m.tokens == 0) return;
-    auto n = static_cast<double>(m.tokens);
-    Json metrics = {{"policy/ratio_mean", m.ratio / n},
-                    {"policy/ratio_max", m.ratio_max},
-                    {"policy/clip_low_share", static_cast<double>(m.clipped_low) / n},
-                    {"policy/clip_high_share", static_cast<double>(m.clipped_high) / n},
-                    {"policy/kl_old_k1", m.old_k1 / n},
-                    {"policy/kl_old_k3", m.old_k3 / n},
-                    {"policy/kl_reference", m.reference_kl / n},
-                    {"policy/entropy", m.entropy / n},
-                    {"policy/rollout_difference_mean", m.sampled_difference / n},
-                    {"policy/rollout_difference_max", m.sampled_difference_max},
-                    {"policy/corrected_share", static_cast<double>(m.corrected) / n},
-                    {"policy/vetoed", m.vetoed}};
-    line->update(metrics);
+    log_info(cat("rl/step_", step, ": reward ", fixed(line["reward/mean"].get<double>(), 3), ", ",
+                 experience.outcomes.contains("pass") ? experience.outcomes.at("pass") : 0, " of ",
+                 line["rollouts"].dump(), " correct, ", examples.size(), " kept"));
+    return line;
   }
 
   std::string rl_start() const { return config_.sft.enabled ? "sft" : "fresh"; }
@@ -421,6 +386,7 @@ class Pipeline {
     std::optional<Progress> bar;
     auto on_update = [&](const UpdateReport& r) {
       if (!bar) bar.emplace(what, r.steps, "steps");
+      grad_norm_ = r.grad_norm;
       double rate = static_cast<double>(r.tokens) / r.seconds;
       bar->update(r.step, cat("loss ", fixed(r.loss, 3), ", ", fixed(rate, 0), " tokens/s"));
       Json line = {{"phase", phase == "sft" ? phase : phase + "/update"},
@@ -444,12 +410,15 @@ class Pipeline {
       how.temperature = config_.rl.sampling.temperature > 0 ? config_.rl.sampling.temperature : 1;
       how.longest_answer = config_.rl.sampling.max_new_tokens;
       if (how.loss.kl > 0 && config_.sft.enabled) {
-        if (!reference_) reference_ = LoraAdapter::load(checkpoint(rl_start()).string(), policy().weights());
+        if (!reference_) reference_ = load_checkpoint(rl_start());
         how.reference = &*reference_;
       }
-      summary = train_policy(policy(), examples, config, how, rng, on_update, optimizer);
+      summary = with_memory_advice(what, "rl.train.micro_batch_tokens", [&] {
+        return train_policy(policy(), examples, config, how, rng, on_update, optimizer);
+      });
     } else {
-      summary = train(policy(), examples, config, rng, on_update, optimizer);
+      summary = with_memory_advice(what, phase == "sft" ? "sft.micro_batch_tokens" : "rl.train.micro_batch_tokens",
+                                   [&] { return train(policy(), examples, config, rng, on_update, optimizer); });
     }
     if (interrupted()) throw Interrupted();
     return summary;
@@ -459,7 +428,7 @@ class Pipeline {
   AdamW& optimizer_of(const std::string& name) {
     if (!optimizer_) {
       optimizer_.emplace(config_.rl.train.optimizer, policy().adapter().parameters());
-      fs::path file = checkpoint(name) / "optimizer.safetensors";
+      fs::path file = checkpoints_.path(name) / "optimizer.safetensors";
       if (fs::exists(file)) optimizer_->load(file.string());
     }
     return *optimizer_;
@@ -467,22 +436,23 @@ class Pipeline {
 
   // ------------------------------------------------------------------------------------------------------- checkpoints
 
-  fs::path checkpoint(const std::string& name) const { return run_.path() / "checkpoints" / name; }
-
-  void remove_checkpoint(const std::string& name) { fs::remove_all(checkpoint(name)); }
+  fs::path model_folder() { return fs::canonical(policy().config().model); }
 
   void save_checkpoint(const std::string& name, const AdamW* optimizer = nullptr) {
-    fs::path unfinished = checkpoint(name + ".tmp");
-    fs::remove_all(unfinished);
-    policy().adapter().save(unfinished.string(), fs::canonical(policy().config().model).string());
-    for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
-      fs::path from = fs::path(policy().config().model) / file;
-      if (fs::exists(from)) fs::copy_file(from, unfinished / file, fs::copy_options::overwrite_existing);
-    }
-    if (optimizer) optimizer->save((unfinished / "optimizer.safetensors").string());
-    remove_checkpoint(name);
-    fs::rename(unfinished, checkpoint(name));
+    checkpoints_.save(name, model_folder(), [&](const fs::path& folder) {
+      policy().adapter().save(folder.string(), model_folder().string());
+      for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+        fs::path from = model_folder() / file;
+        if (fs::exists(from)) write_file(folder / file, read_file(from));
+      }
+      if (optimizer) optimizer->save((folder / "optimizer.safetensors").string());
+    });
     attached_ = name;
+  }
+
+  LoraAdapter load_checkpoint(const std::string& name) {
+    check_checkpoint(checkpoints_.path(name), model_folder());
+    return LoraAdapter::load(checkpoints_.path(name).string(), policy().weights());
   }
 
   // Makes the policy the one called `name`: "base", "fresh", "sft", "rl" (the last step) or "rl_N".
@@ -495,7 +465,7 @@ class Pipeline {
     } else if (name == "fresh") {
       policy().set_adapter(LoraAdapter::create(policy().weights(), config_.lora, rng_.at("lora")));
     } else {
-      policy().set_adapter(LoraAdapter::load(checkpoint(name).string(), policy().weights()));
+      policy().set_adapter(load_checkpoint(name));
       policy().adapter().config.dropout = config_.lora.dropout;
     }
     attached_ = name;
@@ -512,7 +482,9 @@ class Pipeline {
       auto more = compare_levels(records_[m - 1].first, records_[m - 1].second, records_[m].first, records_[m].second);
       comparisons.insert(comparisons.end(), more.begin(), more.end());
     }
-    write_file(run_ / "results.json", results_to_json(rows, comparisons).dump(2) + "\n");
+    Json results = results_to_json(rows, comparisons);
+    if (config_.checkpoint.keep_best) results["best_checkpoint"] = checkpoints_.best();
+    write_file(run_ / "results.json", results.dump(2) + "\n");
     write_file(run_ / "examples.json", examples().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     write_report(run_.path(), {plotly_script()});
   }
@@ -553,20 +525,21 @@ class Pipeline {
            cat("rollouts/step_", std::string(6 - std::min<size_t>(6, cat(step).size()), '0'), step, ".jsonl");
   }
 
-  static void save_rollouts(const fs::path& path, const Verified& verified, const Scores& scores) {
+  void save_rollouts(const fs::path& path, const Experience& all) const {
     std::string lines;
-    for (size_t g = 0; g < verified.groups.size(); ++g) {
-      for (size_t r = 0; r < verified.groups[g].rollouts.size(); ++r) {
-        const Rollout& rollout = verified.groups[g].rollouts[r];
-        lines += json_line({{"task_id", verified.groups[g].task.id},
-                            {"sample_index", r},
-                            {"text", rollout.text},
-                            {"tokens", rollout.tokens},
-                            {"log_probs", rollout.log_probs},
-                            {"finished", rollout.finished},
-                            {"reward", scores[g][r].reward ? Json(*scores[g][r].reward) : Json()},
-                            {"outcome", to_string(verified.verdicts[g][r].outcome)}}) +
-                 "\n";
+    for (size_t g = 0; g < all.scores.size(); ++g) {
+      for (size_t r = 0; r < all.scores[g].size(); ++r) {
+        const Rollout& rollout = all.verified.groups[g].rollouts[r];
+        Json line = {{"task_id", all.verified.groups[g].task.id},
+                     {"sample_index", r},
+                     {"text", rollout.text},
+                     {"tokens", rollout.tokens},
+                     {"log_probs", rollout.log_probs},
+                     {"finished", rollout.finished},
+                     {"reward", all.scores[g][r].reward ? Json(*all.scores[g][r].reward) : Json()},
+                     {"outcome", to_string(all.verified.verdicts[g][r].outcome)}};
+        line.update(turn_fields(rollout, all.credited[g][r], config_.rl.turns));
+        lines += json_line(line) + "\n";
       }
     }
     write_file(path, lines);
@@ -601,6 +574,7 @@ class Pipeline {
   Config config_;
   RunDir run_;
   Rng rng_;
+  Checkpoints checkpoints_;
   Splits splits_;
   std::optional<Policy> policy_;
   std::optional<AdamW> optimizer_;        // Of the attached adapter, where it is kept over steps.
@@ -608,6 +582,7 @@ class Pipeline {
   std::unique_ptr<Verifier> verifier_;
   bool verifier_is_full_ = false;
   std::string attached_;
+  double grad_norm_ = 0;  // Of the last update.
   std::vector<std::pair<std::string, std::vector<EvalRecord>>> records_;
 };
 

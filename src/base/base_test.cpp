@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -146,6 +148,19 @@ TEST(Check, EndsTheProcessWithCode70) {
   EXPECT_EXIT(CHECK(1 + 1 == 3) << "sum " << 2, testing::ExitedWithCode(kExitOurBug), "1 \\+ 1 == 3.*sum 2");
 }
 
+// A step that does not end in time.
+TEST(Interrupts, ASigtermEndsTheProcessAfterTwentySecondsAtTheLatest) {
+  double start = now_s();
+  auto hang = [] {
+    handle_interrupts();
+    ::raise(SIGTERM);
+    while (true) ::pause();
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(130), "leaving in the middle");
+  EXPECT_GT(now_s() - start, 15);
+  EXPECT_LT(now_s() - start, 30);
+}
+
 TEST(Error, SaysWhatWhereAndWhatToDo) {
   Error e = usage_error("key is unknown", "a.yaml:3", "did you mean 'lr'?");
   EXPECT_STREQ(e.what(), "a.yaml:3: key is unknown\n  hint: did you mean 'lr'?");
@@ -193,7 +208,7 @@ TEST(RunDir, GoesOnBehindTheLastFinishedPhase) {
   std::string folder = fresh_folder("run") + "/r";
   {
     RunDir run = RunDir::open(folder, "a: 1\n", false);
-    run.steps().write({{"phase", "sft"}, {"step", 1}});
+    run.steps().write({{"phase", "sft"}, {"step", 1}, {"time", 5}});
     run.steps().write({{"phase", "rl"}, {"unit", "rl/step_1"}, {"step", 1}});
     run.mark_done("sft", {{"loss", 0.5}});
   }
@@ -202,7 +217,7 @@ TEST(RunDir, GoesOnBehindTheLastFinishedPhase) {
   EXPECT_EQ(again.phase_data("sft")["loss"], 0.5);
   EXPECT_FALSE(again.phase_done("rl/step_1"));
   EXPECT_EQ(read_file(folder + "/steps.jsonl"),
-            "{\"phase\":\"sft\",\"step\":1}\n");  // The unfinished phase's line is gone.
+            "{\"phase\":\"sft\",\"step\":1,\"time\":5}\n");  // The unfinished phase's line is gone.
 }
 
 TEST(RunDir, RefusesAnotherConfigAndForeignFolders) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ctrl-C and SIGTERM: the first asks long phases to stop at the next whole step, the second ends the process at once.
+// After a SIGTERM, which comes from a scheduler that will not wait for long, the process ends after 20 seconds at the
+// latest, wherever it is; the same command goes on from the last whole phase.
 #pragma once
 
 namespace tritonrl {

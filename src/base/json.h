@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/files.h"
+
 namespace tritonrl {
 
 using Json = nlohmann::json;
@@ -16,7 +18,8 @@ using Json = nlohmann::json;
 // Reads a whole file. Throws Error (usage) when it is missing, (environment) when it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-// Writes path atomically: temporary file beside it, fsync, rename. Throws Error (environment), e.g. on a full disk.
+// Writes path atomically: temporary file beside it, fsync, rename, fsync of the folder. Throws Error (environment),
+// e.g. on a full disk.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 // Parses a JSON file. Throws Error with the path and byte position.
@@ -32,18 +35,14 @@ std::string json_line(const Json& value);
 class JsonLinesWriter {
  public:
   // Opens for appending (creates the file). Throws Error (environment).
-  static JsonLinesWriter open(const std::filesystem::path& path);
-  JsonLinesWriter(JsonLinesWriter&& other) noexcept;
-  JsonLinesWriter& operator=(JsonLinesWriter&& other) noexcept;
-  ~JsonLinesWriter();
+  static JsonLinesWriter open(const std::filesystem::path& path) { return JsonLinesWriter(AppendFile::open(path)); }
 
   // Throws Error (environment) when the record could not be written whole.
   void write(const Json& record);
 
  private:
-  JsonLinesWriter(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  int fd_ = -1;
-  std::string path_;
+  explicit JsonLinesWriter(AppendFile file) : file_(std::move(file)) {}
+  AppendFile file_;
 };
 
 }  // namespace tritonrl

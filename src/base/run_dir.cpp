@@ -7,7 +7,7 @@ namespace tritonrl {
 
 namespace fs = std::filesystem;
 
-RunDir::RunDir(fs::path path, Json state, JsonLinesWriter steps, JsonLinesWriter verdicts)
+RunDir::RunDir(fs::path path, Json state, StepLog steps, JsonLinesWriter verdicts)
     : path_(std::move(path)), state_(std::move(state)), steps_(std::move(steps)), verdicts_(std::move(verdicts)) {}
 
 namespace {
@@ -62,8 +62,7 @@ RunDir RunDir::open(const fs::path& path, const std::string& config_yaml, bool o
   } else {
     write_file(config, config_yaml);
   }
-  return RunDir(path, std::move(state), JsonLinesWriter::open(path / "steps.jsonl"),
-                JsonLinesWriter::open(path / "verdicts.jsonl"));
+  return RunDir(path, std::move(state), StepLog::open(path), JsonLinesWriter::open(path / "verdicts.jsonl"));
 }
 
 bool RunDir::phase_done(const std::string& phase) const { return state_["phases"].contains(phase); }
@@ -74,5 +73,13 @@ void RunDir::mark_done(const std::string& phase, Json data) {
   state_["phases"][phase] = std::move(data);
   write_file(path_ / "state.json", state_.dump(2) + "\n");
 }
+
+void RunDir::note(const std::string& name, Json value) {
+  if (noted(name) == value) return;
+  state_[name] = std::move(value);
+  write_file(path_ / "state.json", state_.dump(2) + "\n");
+}
+
+Json RunDir::noted(const std::string& name) const { return state_.value(name, Json()); }
 
 }  // namespace tritonrl

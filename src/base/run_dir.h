@@ -4,6 +4,7 @@
 //   config.yaml  resolved           env.json      machine, compiler, libraries, commit
 //   steps.jsonl  one line a step    verdicts.jsonl  one line a candidate
 //   rollouts/    sampled answers    checkpoints/  adapters in PEFT's layout
+//   tensorboard/ steps.jsonl once more, as TensorBoard reads it
 //   results.json  report.html  report.md  log.txt
 //   state.json   which phases are done; a second start goes on behind the last of them
 //
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "base/step_log.h"
 
 namespace tritonrl {
 
@@ -34,14 +36,19 @@ class RunDir {
   // Records that a phase is complete. Atomic.
   void mark_done(const std::string& phase, Json data = Json::object());
 
-  JsonLinesWriter& steps() { return steps_; }
+  // A fact about the whole run, beside the phases. Atomic; writes nothing where it is as before.
+  void note(const std::string& name, Json value);
+  Json noted(const std::string& name) const;  // Null when it never was.
+
+  StepLog& steps() { return steps_; }
   JsonLinesWriter& verdicts() { return verdicts_; }
 
  private:
-  RunDir(std::filesystem::path path, Json state, JsonLinesWriter steps, JsonLinesWriter verdicts);
+  RunDir(std::filesystem::path path, Json state, StepLog steps, JsonLinesWriter verdicts);
   std::filesystem::path path_;
   Json state_;
-  JsonLinesWriter steps_, verdicts_;
+  StepLog steps_;
+  JsonLinesWriter verdicts_;
 };
 
 }  // namespace tritonrl

@@ -16,8 +16,10 @@ namespace tritonrl {
 
 struct DataConfig {
   std::string prompt = "prompts/triton.txt";  // Relative to the project's root.
-  int64_t synth_level1 = 200;                 // Tasks of level 1 to make.
-  int64_t synth_level2 = 400;                 // Tasks of level 2 to make.
+  std::string feedback = "prompts/feedback.txt";
+  int64_t feedback_chars = 1500;
+  int64_t synth_level1 = 200;  // Tasks of level 1 to make.
+  int64_t synth_level2 = 400;  // Tasks of level 2 to make.
   SynthConfig synth;
   graphs::GraphSynthConfig graphs;
   SplitConfig split;
@@ -27,6 +29,8 @@ struct DataConfig {
   template <class V>
   void for_each_field(V& v) {
     v("prompt", prompt, "prompt text with a {{source}} place holder");
+    v("feedback", feedback, "text of the user's turn behind an answer, with {{feedback}} place holders (rl.turns)");
+    v("feedback_chars", feedback_chars, "longest feedback, in characters; its head and tail are kept");
     v("synth_level1", synth_level1, "tasks of level 1 to make before they are split");
     v("synth_level2", synth_level2, "tasks of level 2 to make before they are split");
     v("synth", synth, "the synthesiser");
@@ -39,6 +43,7 @@ struct DataConfig {
     v("sampler", sampler, "which tasks a step of reinforcement learning works on");
   }
   void validate() const {
+    if (feedback_chars < 100) throw usage_error("feedback_chars must be at least 100");
     if (synth_level1 < 0 || synth_level2 < 0) throw usage_error("synth_level1 and synth_level2 must be at least 0");
     for (const std::string& kind : refuse_leaks) {
       if (kind == "graph" || kind == "source" || kind == "constants" || kind == "near") continue;

@@ -35,13 +35,7 @@ Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const
     }
   }
   start = now_s();
-  std::vector<Verdict> verdicts;
-  {
-    Progress bar(what + ": verifying", static_cast<int64_t>(candidates.size()), "candidates");
-    verdicts = verifier.verify(candidates, [&](int64_t done) { bar.update(done); });
-  }
-  if (interrupted()) throw Interrupted();
-  CHECK(verdicts.size() == candidates.size()) << verdicts.size() << " verdicts for " << candidates.size();
+  std::vector<Verdict> verdicts = verify_answers(verifier, candidates, what);
   out.verify_seconds = now_s() - start;
   size_t next = 0;
   for (const Group& group : out.groups) {
@@ -50,6 +44,18 @@ Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const
     next += group.rollouts.size();
   }
   return out;
+}
+
+std::vector<Verdict> verify_answers(Verifier& verifier, std::span<const Candidate> candidates,
+                                    const std::string& what) {
+  std::vector<Verdict> verdicts;
+  {
+    Progress bar(what + ": verifying", static_cast<int64_t>(candidates.size()), "candidates");
+    verdicts = verifier.verify(candidates, [&](int64_t done) { bar.update(done); });
+  }
+  if (interrupted()) throw Interrupted();
+  CHECK(verdicts.size() == candidates.size()) << verdicts.size() << " verdicts for " << candidates.size();
+  return verdicts;
 }
 
 std::vector<EvalRecord> records_of(const Verified& verified) {
@@ -61,7 +67,8 @@ std::vector<EvalRecord> records_of(const Verified& verified) {
       EvalRecord record;
       record.task_id = group.task.id;
       record.level = group.task.level;
-      record.sample_index = static_cast<int64_t>(r);
+      record.sample_index = rollout.trajectory;
+      record.turn = rollout.turn;
       record.verdict = verified.verdicts[g][r];
       record.text = rollout.text;
       record.tokens = static_cast<int64_t>(rollout.tokens.size());
@@ -76,15 +83,16 @@ std::vector<EvalRecord> records_of(const Verified& verified) {
 void save_records(const std::filesystem::path& path, const std::vector<EvalRecord>& records) {
   std::string lines;
   for (const EvalRecord& record : records) {
-    lines += json_line({{"task_id", record.task_id},
-                        {"level", record.level},
-                        {"sample_index", record.sample_index},
-                        {"tokens", record.tokens},
-                        {"finished", record.finished},
-                        {"logprob", record.logprob},
-                        {"text", record.text},
-                        {"verdict", to_json(record.verdict)}}) +
-             "\n";
+    Json line = {{"task_id", record.task_id},
+                 {"level", record.level},
+                 {"sample_index", record.sample_index},
+                 {"tokens", record.tokens},
+                 {"finished", record.finished},
+                 {"logprob", record.logprob},
+                 {"text", record.text},
+                 {"verdict", to_json(record.verdict)}};
+    if (record.turn > 1) line["turn"] = record.turn;
+    lines += json_line(line) + "\n";
   }
   write_file(path, lines);
 }
@@ -98,6 +106,7 @@ std::vector<EvalRecord> load_records(const std::filesystem::path& path) {
       record.task_id = json.at("task_id").get<std::string>();
       record.level = json.at("level").get<int>();
       record.sample_index = json.at("sample_index").get<int64_t>();
+      record.turn = json.value("turn", int64_t{1});
       record.tokens = json.at("tokens").get<int64_t>();
       record.finished = json.at("finished").get<std::string>();
       record.logprob = json.at("logprob").get<double>();

@@ -16,6 +16,7 @@ namespace tritonrl {
 
 struct EvalConfig {
   int64_t samples = 2;  // Answers per task.
+  int64_t turns = 1;
   int64_t seed = 5;
   SamplingConfig sampling;
   std::string tasks;  // Task set to evaluate on; "" = the held-out split.
@@ -25,6 +26,10 @@ struct EvalConfig {
   template <class V>
   void for_each_field(V& v) {
     v("samples", samples, "answers per held-out task");
+    v("turns", turns,
+      "answers of a conversation at most; each but the first follows the verdict on the one before. A correct answer "
+      "ends "
+      "it. Every rate but that of `within` is of first answers");
     v("seed", seed, "of the sampling");
     v("sampling", sampling, "");
     v("tasks", tasks, "task set (JSON lines) in place of the held-out split");
@@ -33,7 +38,7 @@ struct EvalConfig {
   }
   void validate() const {
     if (!ids.empty() && tasks.empty()) throw usage_error("ids needs tasks");
-    if (samples < 1) throw usage_error("samples must be at least 1");
+    if (samples < 1 || turns < 1) throw usage_error("samples and turns must be at least 1");
   }
 };
 
@@ -42,14 +47,18 @@ struct Verified {
   std::vector<Group> groups;
   std::vector<std::vector<Verdict>> verdicts;
   double rollout_seconds = 0, verify_seconds = 0;
-  int64_t tokens = 0;  // Generated.
+  int64_t tokens = 0;    // Generated.
+  int64_t too_long = 0;  // Conversations that ended because the next prompt would have been too long.
 };
 
 // Samples and verifies; progress bars are named after `what`. Throws Interrupted when asked to stop.
 Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
                              const SamplingConfig& sampling, const Rng& rng, const std::string& what);
 
-// One record an answer, in the order of tasks and samples.
+// Verdicts on all candidates, with a progress bar named after `what`. Throws Interrupted when asked to stop.
+std::vector<Verdict> verify_answers(Verifier& verifier, std::span<const Candidate> candidates, const std::string& what);
+
+// One record an answer, in the order of tasks, turns and samples.
 std::vector<EvalRecord> records_of(const Verified& verified);
 
 // Records as JSON lines, so that a run can be resumed and looked into.

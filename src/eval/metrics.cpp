@@ -27,7 +27,7 @@ struct TaskCount {
 std::map<std::string, TaskCount> count_by_task(const std::vector<const EvalRecord*>& records) {
   std::map<std::string, TaskCount> counts;
   for (const EvalRecord* record : records) {
-    if (record->verdict.is_harness_fault()) continue;
+    if (record->turn > 1 || record->verdict.is_harness_fault()) continue;
     auto& count = counts[record->task_id];
     ++count.n;
     count.correct += record->verdict.correct();
@@ -63,6 +63,31 @@ std::vector<PassAtK> pass_at_all(const std::map<std::string, TaskCount>& counts)
   return result;
 }
 
+std::vector<Rate> correct_within(const std::vector<const EvalRecord*>& records) {
+  constexpr int64_t kNever = INT64_MAX;
+  struct Conversation {
+    int64_t correct = kNever, fault = kNever;  // The first turn with such a verdict.
+  };
+  std::map<std::pair<std::string, int64_t>, Conversation> conversations;
+  int64_t turns = 1;
+  for (const EvalRecord* record : records) {
+    turns = std::max(turns, record->turn);
+    Conversation& one = conversations[{record->task_id, record->sample_index}];
+    if (record->verdict.correct()) one.correct = std::min(one.correct, record->turn);
+    if (record->verdict.is_harness_fault()) one.fault = std::min(one.fault, record->turn);
+  }
+  if (turns == 1) return {};
+  std::vector<Rate> rates(static_cast<size_t>(turns));
+  for (int64_t t = 1; t <= turns; ++t) {
+    Rate& rate = rates[static_cast<size_t>(t - 1)];
+    for (const auto& [key, one] : conversations) {
+      rate.k += one.correct <= t;
+      rate.n += one.correct <= t || one.fault > t;
+    }
+  }
+  return rates;
+}
+
 std::vector<const EvalRecord*> select(const std::vector<EvalRecord>& records, int level) {
   std::vector<const EvalRecord*> selected;
   for (const auto& record : records) {
@@ -86,6 +111,7 @@ LevelMetrics summarise(const std::vector<const EvalRecord*>& records) {
   SpeedupStats speedup;
   for (const EvalRecord* record : records) {
     const Verdict& verdict = record->verdict;
+    if (record->turn > 1) continue;
     if (verdict.is_harness_fault()) {
       ++m.harness_faults;
       continue;
@@ -117,6 +143,7 @@ LevelMetrics summarise(const std::vector<const EvalRecord*>& records) {
   auto counts = count_by_task(records);
   m.tasks = static_cast<int64_t>(counts.size());
   m.pass_at = pass_at_all(counts);
+  m.correct_within = correct_within(records);
   return m;
 }
 
@@ -191,11 +218,14 @@ std::string text(const Json& json, const char* name, const std::string& where) {
   return value.get<std::string>();
 }
 
-Rate rate_from_json(const Json& json, const char* name, const std::string& where) {
-  const Json& value = field(json, name, where);
+Rate to_rate(const Json& value, const char* name, const std::string& where) {
   Rate rate{count(value, "k", where), count(value, "n", where)};
   if (rate.k > rate.n) throw usage_error(cat("field \"", name, "\" has k > n"), where);
   return rate;
+}
+
+Rate rate_from_json(const Json& json, const char* name, const std::string& where) {
+  return to_rate(field(json, name, where), name, where);
 }
 
 std::map<std::string, int64_t> counts_from_json(const Json& json, const char* name, const std::string& where,
@@ -227,6 +257,7 @@ Json level_json(const LevelMetrics& m) {
     json["pass_at"].push_back(
         {{"k", p.k}, {"value", p.value}, {"low", p.interval.low}, {"high", p.interval.high}, {"tasks", p.tasks}});
   }
+  for (const Rate& rate : m.correct_within) json["correct_within"].push_back(rate_json(rate));
   if (m.speedup) {
     json["speedup"] = {{"geometric_mean", m.speedup->geometric_mean}, {"faster", rate_json(m.speedup->faster)}};
   }
@@ -254,6 +285,11 @@ LevelMetrics level_from_json(const Json& json, const std::string& where) {
                          number(p, "value", where),
                          {number(p, "low", where), number(p, "high", where)},
                          count(p, "tasks", where)});
+  }
+  if (json.contains("correct_within")) {
+    const Json& within = json.at("correct_within");
+    if (!within.is_array()) throw usage_error("field \"correct_within\" is not a list", where);
+    for (const Json& rate : within) m.correct_within.push_back(to_rate(rate, "correct_within", where));
   }
   const Json& speedup = field(json, "speedup", where);
   if (!speedup.is_null()) {
@@ -284,6 +320,9 @@ std::string to_table(const ResultsRow& row) {
   }
   std::vector<std::vector<std::string>> lines = {{row.model, "tasks", "answers", "valid", "compiled", "correct"}};
   for (int64_t k : ks) lines[0].push_back(cat("pass@", k));
+  size_t turns = 0;
+  for (const auto& [level, m] : row.levels) turns = std::max(turns, m.correct_within.size());
+  if (turns > 1) lines[0].push_back(cat("within ", turns, " turns"));
   lines[0].push_back("speedup");
   int64_t faults = 0;
   for (const auto& [level, m] : row.levels) {
@@ -297,6 +336,7 @@ std::string to_table(const ResultsRow& row) {
       auto it = std::find_if(m.pass_at.begin(), m.pass_at.end(), [&](const PassAtK& p) { return p.k == k; });
       line.push_back(it == m.pass_at.end() ? "-" : percent(it->value, 1) + " %");
     }
+    if (turns > 1) line.push_back(m.correct_within.empty() ? "-" : rate(m.correct_within.back()));
     line.push_back(m.speedup ? fixed(m.speedup->geometric_mean, 2) + "x" : "not measured");
     lines.push_back(std::move(line));
     if (level == "all") faults = m.harness_faults;

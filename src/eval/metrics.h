@@ -26,6 +26,7 @@ struct EvalRecord {
   std::string task_id;
   int level = 1;
   int64_t sample_index = 0;  // 0 ... samples per task - 1.
+  int64_t turn = 1;          // Answers of a conversation have the same sample_index and follow each other.
   Verdict verdict;
   std::string text;               // The answer as decoded.
   int64_t tokens = 0;             // Generated tokens, the stop token included.
@@ -60,6 +61,9 @@ struct LevelMetrics {
   int64_t tasks = 0;           // Tasks with at least one scored sample.
   int64_t harness_faults = 0;  // Samples left out of `samples`.
   Rate valid, compiled, correct, truncated;
+  // [t - 1] = conversations with a correct answer at one of the first t turns; empty = there was one turn only. Left
+  // out of n are those that a harness fault kept from it. All else here is about first answers.
+  std::vector<Rate> correct_within;
   std::vector<PassAtK> pass_at;             // Ascending k, of {1, 3, 5, 10} those that any task has enough samples for.
   std::optional<SpeedupStats> speedup;      // Empty = not measured.
   std::map<std::string, int64_t> outcomes;  // Outcome name -> scored samples; only names that occurred.

@@ -45,6 +45,38 @@ void add_task(std::vector<EvalRecord>& records, const std::string& task, int lev
   for (int i = 0; i < n; ++i) records.push_back(i < correct ? pass(task, level, i) : fail(task, level, i));
 }
 
+// Three conversations of one task: right at once; mended at turn 2; a fault at turn 2. A fourth never gets it right.
+TEST(Metrics, TurnsCountWithinAndOnlyThere) {
+  std::vector<EvalRecord> records = {pass("a", 1, 0), fail("a", 1, 1), fail("a", 1, 2), fail("a", 1, 3)};
+  LevelMetrics before = make_row("rl", records).levels["all"];
+  EXPECT_TRUE(before.correct_within.empty());
+  auto later = [&](EvalRecord one, int64_t turn) {
+    one.turn = turn;
+    records.push_back(one);
+  };
+  later(pass("a", 1, 1), 2);
+  later(record("a", 1, Outcome::kHarnessFault, Stage::kExtract, 2), 2);
+  later(fail("a", 1, 3), 2);
+  later(fail("a", 1, 3), 3);
+  ResultsRow row = make_row("rl", records);
+  const LevelMetrics& m = row.levels["all"];
+  ASSERT_EQ(m.correct_within.size(), 3u);
+  std::vector<std::pair<int64_t, int64_t>> got;
+  for (const Rate& rate : m.correct_within) got.emplace_back(rate.k, rate.n);
+  EXPECT_EQ(got, (std::vector<std::pair<int64_t, int64_t>>{{1, 4}, {2, 3}, {2, 3}}));
+  EXPECT_EQ(m.samples, 4);  // All else is about first answers.
+  EXPECT_EQ(m.correct.k, 1);
+  EXPECT_EQ(m.harness_faults, 0);
+  EXPECT_EQ(m.outcomes, before.outcomes);
+  EXPECT_EQ(m.pass_at.size(), before.pass_at.size());
+  EXPECT_EQ(compare_correct("a", records, "b", records).difference, 0);
+  ResultsRow again = results_row_from_json(to_json(row), "test");
+  EXPECT_EQ(to_json(again), to_json(row));
+  EXPECT_FALSE(to_json(make_row("rl", {pass("a", 1)}))["levels"]["all"].contains("correct_within"));
+  EXPECT_THAT(to_table(row), testing::HasSubstr("within 3 turns"));
+  EXPECT_THAT(to_table(row), testing::HasSubstr("66.7 %"));
+}
+
 TEST(Metrics, TableHasALineALevel) {
   std::vector<EvalRecord> records;
   add_task(records, "a", 1, 4, 3);

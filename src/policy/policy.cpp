@@ -53,8 +53,8 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   return Policy(config, std::move(weights), std::move(tokenizer), std::move(chat), std::move(prompt));
 }
 
-std::vector<int32_t> Policy::encode_prompt(const Task& task) const {
-  return chat_.encode(tokenizer_, prompt_.render(task), true);
+std::vector<int32_t> Policy::encode(const std::vector<Message>& messages) const {
+  return chat_.encode(tokenizer_, messages, true);
 }
 
 EncodedExample Policy::encode_example(const std::vector<int32_t>& prompt, const std::string& answer) const {
@@ -77,12 +77,22 @@ void Policy::remove_adapter() {
   merged_.reset();
 }
 
+std::vector<Rng> Policy::streams(std::span<const Task> tasks, const Rng& rng) {
+  std::vector<Rng> streams;
+  std::map<std::string, uint64_t> drawn;
+  for (const Task& task : tasks) {
+    Rng stream = rng.at(task.id);
+    if (uint64_t again = drawn[task.id]++; again > 0) stream = stream.at("again").at(again);
+    streams.push_back(stream);
+  }
+  return streams;
+}
+
 std::vector<Group> Policy::roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling,
                                     const Rng& rng, const GenerateProgress& progress) {
   std::vector<Group> groups;
   std::vector<GenerateRequest> requests;
-  std::map<std::string, uint64_t> drawn;
-  int64_t longest = 0;
+  std::vector<Rng> stream = streams(tasks, rng);
   for (const Task& task : tasks) {
     Group group{task, encode_prompt(task), {}};
     auto length = static_cast<int64_t>(group.prompt.size());
@@ -91,31 +101,41 @@ std::vector<Group> Policy::roll_out(std::span<const Task> tasks, int64_t samples
           cat("the prompt has ", length, " tokens, more than policy.max_prompt_tokens = ", config_.max_prompt_tokens),
           "task " + task.id, "raise the limit or leave the task out");
     }
-    longest = std::max(longest, length);
-    Rng stream = rng.at(task.id);
-    if (uint64_t again = drawn[task.id]++; again > 0) stream = stream.at("again").at(again);
-    requests.push_back({group.prompt, samples, stream});
+    requests.push_back({group.prompt, samples, stream[requests.size()]});
     groups.push_back(std::move(group));
   }
-  if (groups.empty()) return groups;
+  auto answers = answer(requests, sampling, progress);
+  for (size_t g = 0; g < groups.size(); ++g) groups[g].rollouts = std::move(answers[g]);
+  return groups;
+}
+
+std::vector<std::vector<Rollout>> Policy::answer(std::span<const GenerateRequest> requests,
+                                                 const SamplingConfig& sampling, const GenerateProgress& progress) {
+  if (requests.empty()) return {};
+  int64_t longest = 0, wanted = 1;
+  for (const GenerateRequest& request : requests) {
+    longest = std::max(longest, static_cast<int64_t>(request.prompt.size()));
+    wanted += request.samples;
+  }
   int64_t capacity = std::min(longest + sampling.max_new_tokens, weights_->rope.cos.size(0));
   if (longest >= capacity) throw usage_error("a prompt does not fit into the model's context", config_.model);
   if (!merged_) merged_ = adapter_ ? merge(*weights_, *adapter_) : weights_;
-  int64_t wanted = static_cast<int64_t>(tasks.size()) * samples + 1;
   std::vector<std::vector<Generated>> answers;
   {
     Decoder decoder(merged_, std::clamp<int64_t>(wanted, 2, config_.slots), capacity);
     answers = generate(decoder, requests, sampling, stop_, progress);
   }
   ::malloc_trim(0);  // The cache was most of the heap; training needs the room for activations.
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (auto& answer : answers[g]) {
+  std::vector<std::vector<Rollout>> rollouts(answers.size());
+  for (size_t r = 0; r < answers.size(); ++r) {
+    for (auto& answer : answers[r]) {
       Rollout rollout{std::move(answer.tokens), std::move(answer.log_probs), answer.finished, ""};
       rollout.text = tokenizer_.decode(rollout.tokens, true);
-      groups[g].rollouts.push_back(std::move(rollout));
+      rollout.trajectory = static_cast<int64_t>(rollouts[r].size());
+      rollouts[r].push_back(std::move(rollout));
     }
   }
-  return groups;
+  return rollouts;
 }
 
 }  // namespace tritonrl

@@ -64,7 +64,17 @@ class Policy {
   std::vector<Group> roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling,
                               const Rng& rng, const GenerateProgress& progress = {});
 
-  std::vector<int32_t> encode_prompt(const Task& task) const;
+  // One answer or more to each prompt, as the requests say, whatever wrote it. Throws Error (usage) for a prompt that
+  // does not fit into the model's context.
+  std::vector<std::vector<Rollout>> answer(std::span<const GenerateRequest> requests, const SamplingConfig& sampling,
+                                           const GenerateProgress& progress = {});
+  // The stream of each task's draws in roll_out.
+  static std::vector<Rng> streams(std::span<const Task> tasks, const Rng& rng);
+
+  std::vector<Message> messages(const Task& task) const { return prompt_.render(task); }
+  // A conversation that waits for the assistant.
+  std::vector<int32_t> encode(const std::vector<Message>& messages) const;
+  std::vector<int32_t> encode_prompt(const Task& task) const { return encode(messages(task)); }
   // prompt + answer + end of turn.
   EncodedExample encode_example(const std::vector<int32_t>& prompt, const std::string& answer) const;
 

@@ -231,6 +231,17 @@ TEST_F(ReportTest, HostileTextIsInert) {
   }
 }
 
+TEST_F(ReportTest, TurnsHaveAColumnWhereThereAreAny) {
+  write_made_up_run(dir_);
+  EXPECT_FALSE(contains(markdown(), "Within"));
+  Json results = read_json(dir_ / "results.json");
+  results["rows"][0]["levels"]["all"]["correct_within"] = {{{"k", 1}, {"n", 8}}, {{"k", 5}, {"n", 8}}};
+  write_file(dir_ / "results.json", results.dump());
+  EXPECT_TRUE(contains(markdown(), "Within 2 turns"));
+  EXPECT_TRUE(contains(markdown(), "62.5"));
+  EXPECT_EQ(html_problem(html()), "");
+}
+
 TEST_F(ReportTest, EachMissingFileIsSaid) {
   for (const char* name :
        {"config.yaml", "env.json", "steps.jsonl", "verdicts.jsonl", "results.json", "examples.json"}) {

@@ -154,10 +154,12 @@ void add_results(const RunData& run, Document& document) {
   if (run.rows.empty()) return;
   document.blocks.push_back(Heading{2, "Results on held-out tasks"});
   std::set<int64_t> ks;
+  size_t turns = 0;
   int64_t faults = 0, truncated = 0, samples = 0;
   for (const auto& row : run.rows) {
     for (const auto& [level, m] : row.levels) {
       for (const auto& p : m.pass_at) ks.insert(p.k);
+      turns = std::max(turns, m.correct_within.size());
       if (level != "all") continue;
       faults += m.harness_faults;
       truncated += m.truncated.k;
@@ -169,6 +171,7 @@ void add_results(const RunData& run, Document& document) {
   table.columns = {
       {"Level and model", false}, {"Samples", true}, {"Valid", true}, {"Compiled", true}, {"Correct", true}};
   for (int64_t k : ks) table.columns.push_back({cat("pass@", k), true});
+  if (turns > 1) table.columns.push_back({cat("Within ", turns, " turns"), true});
   table.columns.push_back({"Speedup", true});
   table.columns.push_back({"Tokens", true});
   for (const auto& level : levels_of(run)) {
@@ -190,6 +193,9 @@ void add_results(const RunData& run, Document& document) {
           std::string range = has_spread(it->interval) ? percent_range(it->interval, it->tasks) : "all tasks alike";
           cells.push_back({{plain(percent(it->value))}, range + over});
         }
+      }
+      if (turns > 1) {
+        cells.push_back(m->correct_within.empty() ? Cell{{plain("-")}, ""} : rate_cell(m->correct_within.back()));
       }
       if (m->speedup) {
         cells.push_back({{plain(fixed(m->speedup->geometric_mean, 2) + "x")},

@@ -114,6 +114,7 @@ void add_rl(const RunData& run, Document& document) {
   document.blocks.push_back(Paragraph{Paragraph::Role::kNormal, {plain(facts + ".")}});
   add_curve(document, steps, "reward/mean", "RL: mean reward per step", "mean reward");
   add_curve(document, steps, "correct_rate", "RL: share of rollouts that are correct", "share correct");
+  add_curve(document, steps, "turns/correct_best", "RL: share of conversations with a correct answer", "share correct");
   std::vector<StepLine> updates;  // The optimizer's steps of all rounds, one after the other.
   for (const auto& line : run.steps) {
     if (!line.phase.starts_with("rl/") || !line.get("loss")) continue;

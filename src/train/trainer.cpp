@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "base/check.h"
@@ -28,6 +29,8 @@ namespace {
 int64_t tokens_of(const TrainExample& example) { return static_cast<int64_t>(example.tokens.size()); }
 
 using Examples = std::vector<const TrainExample*>;
+
+constexpr size_t kShownTasks = 20;
 
 // Cut so that each part has at most `limit` tokens (at least one example each).
 std::vector<Examples> cut(const Examples& examples, int64_t limit) {
@@ -67,13 +70,15 @@ class Training {
 
   TrainSummary run(const std::vector<TrainExample>& examples) {
     double start = now_s();
+    int64_t longest = std::min(config_.max_tokens, policy_.weights().rope.cos.size(0));
     for (const auto& example : examples) {
-      if (tokens_of(example) <= config_.max_tokens) usable_.push_back(&example);
+      if (tokens_of(example) <= longest) usable_.push_back(&example);
     }
     summary_.left_out = static_cast<int64_t>(examples.size() - usable_.size());
     summary_.examples = static_cast<int64_t>(usable_.size());
     if (summary_.left_out > 0)
-      log_warn(cat(summary_.left_out, " examples are longer than ", config_.max_tokens, " tokens: left out"));
+      log_warn(cat(summary_.left_out, " examples are longer than ", longest, " tokens",
+                   longest < config_.max_tokens ? " (the model's window)" : "", ": left out"));
     if (usable_.empty()) return summary_;
 
     auto count = static_cast<int64_t>(usable_.size());
@@ -98,14 +103,11 @@ class Training {
       report.lr = learning_rate(config_.optimizer, constant ? optimizer_->steps_taken() : step, steps);
       policy_.adapter().zero_gradients();
       bool any = gradients(chosen, rng_.at("dropout").at(static_cast<uint64_t>(step)), &report);
-      if (!std::isfinite(report.loss))
-        throw environment_error(cat("the loss of update ", step + 1, " is no number"), names(chosen),
-                                "the last checkpoint is whole; begin another run with a lower learning rate "
-                                "(run.start_from takes over its SFT)");
+      if (!std::isfinite(report.loss)) throw not_finite("the loss", step, chosen);
       if (any) {
         report.grad_norm = optimizer_->step(policy_.adapter().gradients(), report.lr);
-        if (!std::isfinite(report.grad_norm))
-          log_warn(cat("step ", step + 1, ": gradient is not finite, update skipped"));
+        if (!std::isfinite(report.grad_norm)) throw not_finite("the gradient", step, chosen);
+        if (step + 1 == steps && !finite_parameters()) throw not_finite("the adapter", step, chosen);
       }
       policy_.adapter_changed();
       report.seconds = now_s() - step_start;
@@ -131,10 +133,25 @@ class Training {
   // Adds an update's gradients to the adapter's; false = there is nothing to learn from it.
   virtual bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) = 0;
 
-  static std::string names(const Examples& examples) {
-    std::string out = "tasks";
-    for (const TrainExample* example : examples) out += " " + example->task_id;
-    return out;
+  // The last update of a phase is followed by no loss that would tell.
+  bool finite_parameters() {
+    for (const auto& p : policy_.adapter().parameters()) {
+      if (!at::isfinite(p).all().item<bool>()) return false;
+    }
+    return true;
+  }
+
+  static Error not_finite(const std::string& what, int64_t step, const Examples& examples) {
+    std::set<std::string> ids;
+    for (const TrainExample* example : examples) ids.insert(example->task_id);
+    std::vector<std::string> shown(ids.begin(), ids.end());
+    size_t all = shown.size();
+    if (all > kShownTasks) shown.resize(kShownTasks);
+    return environment_error(
+        cat(what, " of update ", step + 1, " is not finite"),
+        cat("tasks ", join(shown, ", "), all > kShownTasks ? cat(" and ", all - kShownTasks, " more") : ""),
+        "the last checkpoint is whole; begin another run with a lower learning rate "
+        "(run.start_from takes over its SFT)");
   }
 
   Policy& policy_;

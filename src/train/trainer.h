@@ -62,7 +62,7 @@ struct TrainSummary {
 
 // Trains policy.adapter() (REQUIRES: has one) on examples to imitate: every update's loss is
 // sum(weight * -log p) / sum(|weight|) over its examples. `optimizer` goes on from where it is; null = a fresh one.
-// Deterministic from rng on the CPU. Throws Error (environment) when the loss is no number any more.
+// Deterministic from rng on the CPU. Throws Error (environment) when loss, gradient or adapter are not finite any more.
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
                    const OnUpdate& on_update = {}, AdamW* optimizer = nullptr);
 

@@ -44,7 +44,7 @@ struct StageResult {
   Stage stage = Stage::kExtract;
   Outcome outcome = Outcome::kPass;
   double seconds = 0;   // Wall clock.
-  std::string message;  // For people and for the policy's next turn; no paths of this machine.
+  std::string message;  // For people (the policy is told less: feedback.h); no paths of this machine.
 };
 
 // How one case (case_source.h) went.

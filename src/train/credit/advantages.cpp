@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -68,12 +69,34 @@ void flatten_noise(std::vector<std::optional<double>>& rewards, const std::vecto
   }
 }
 
-}  // namespace
+// Answers that are compared with each other: places of rollouts in their group.
+struct Peers {
+  size_t group = 0;
+  std::vector<size_t> rollouts;
+};
 
-bool teaches_nothing(const std::vector<Judged>& group, const AdvantageConfig& config) {
+std::vector<Peers> peers_of(const std::vector<Judged>& scores, size_t group, const AdvantageConfig& config) {
+  std::map<int64_t, Peers> by_turn;
+  for (size_t r = 0; r < scores.size(); ++r) {
+    Peers& peers = by_turn[config.turns == "apart" ? scores[r].turn : 0];
+    peers.group = group;
+    peers.rollouts.push_back(r);
+  }
+  std::vector<Peers> out;
+  for (auto& [turn, peers] : by_turn) out.push_back(std::move(peers));
+  return out;
+}
+
+std::vector<Judged> pick(const std::vector<Judged>& scores, const Peers& peers) {
+  std::vector<Judged> out;
+  for (size_t r : peers.rollouts) out.push_back(scores[r]);
+  return out;
+}
+
+bool all_equal(const std::vector<Judged>& judged_ones, const AdvantageConfig& config) {
   std::vector<double> rewards, plans;
   double noise = 0, plan_noise = 0;
-  for (const Judged& judged : group) {
+  for (const Judged& judged : judged_ones) {
     if (!judged.reward) continue;
     rewards.push_back(*judged.reward);
     plans.push_back(judged.plan);
@@ -83,40 +106,53 @@ bool teaches_nothing(const std::vector<Judged>& group, const AdvantageConfig& co
   return within(rewards, config.noise_filter ? noise : 0) && within(plans, config.noise_filter ? plan_noise : 0);
 }
 
+}  // namespace
+
+bool teaches_nothing(const std::vector<Judged>& group, const AdvantageConfig& config) {
+  auto all = peers_of(group, 0, config);
+  return std::all_of(all.begin(), all.end(), [&](const Peers& p) { return all_equal(pick(group, p), config); });
+}
+
 std::vector<TrainExample> examples_with_advantages(
     const std::vector<Group>& groups, const Scores& scores, const AdvantageConfig& config,
     const std::function<GroupAdvantages(const GroupRewards& rewards)>& formula) {
   CHECK(scores.size() == groups.size()) << groups.size() << " groups";
+  std::vector<Peers> all;
   GroupRewards rewards, plans;
   bool by_parts = false;
   for (size_t g = 0; g < groups.size(); ++g) {
     CHECK(scores[g].size() == groups[g].rollouts.size()) << "a score for each rollout";
-    rewards.emplace_back();
-    plans.emplace_back();
-    for (const Judged& judged : scores[g]) {
-      rewards.back().push_back(judged.reward);
-      plans.back().push_back(judged.reward ? std::optional(judged.plan) : std::nullopt);
-      by_parts |= judged.code.has_value();
-    }
-    if (config.noise_filter) {
-      flatten_noise(rewards.back(), scores[g], &Judged::noise);
-      flatten_noise(plans.back(), scores[g], &Judged::plan_noise);
+    for (Peers& peers : peers_of(scores[g], g, config)) {
+      std::vector<Judged> judged_ones = pick(scores[g], peers);
+      rewards.emplace_back();
+      plans.emplace_back();
+      for (const Judged& judged : judged_ones) {
+        rewards.back().push_back(judged.reward);
+        plans.back().push_back(judged.reward ? std::optional(judged.plan) : std::nullopt);
+        by_parts |= judged.code.has_value();
+      }
+      if (config.noise_filter) {
+        flatten_noise(rewards.back(), judged_ones, &Judged::noise);
+        flatten_noise(plans.back(), judged_ones, &Judged::plan_noise);
+      }
+      all.push_back(std::move(peers));
     }
   }
   GroupAdvantages code = formula(rewards), plan = by_parts ? formula(plans) : code;
   std::vector<TrainExample> examples;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (size_t r = 0; r < groups[g].rollouts.size(); ++r) {
-      const Rollout& rollout = groups[g].rollouts[r];
-      const Judged& judged = scores[g][r];
+  for (size_t p = 0; p < all.size(); ++p) {
+    const Group& group = groups[all[p].group];
+    for (size_t i = 0; i < all[p].rollouts.size(); ++i) {
+      const Rollout& rollout = group.rollouts[all[p].rollouts[i]];
+      const Judged& judged = scores[all[p].group][all[p].rollouts[i]];
       if (!judged.reward || rollout.tokens.empty() || (config.mask_unfinished && !rollout.finished)) continue;
-      TrainExample example = example_of(groups[g], rollout);
+      TrainExample example = example_of(group, rollout);
       example.sampled_log_probs = rollout.log_probs;
       for (size_t t = 0; t < rollout.tokens.size(); ++t) {
         auto at = static_cast<int64_t>(t);
         bool is_plan = judged.code && at < judged.code->first;
         example.weights[static_cast<size_t>(example.answer_begin) + t] =
-            static_cast<float>(is_plan ? config.plan_weight * plan[g][r] : code[g][r]);
+            static_cast<float>(is_plan ? config.plan_weight * plan[p][i] : code[p][i]);
       }
       examples.push_back(std::move(example));
     }

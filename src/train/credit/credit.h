@@ -39,6 +39,7 @@ struct Judged {
   // `reward`. An answer without code has no plan: all of it failed.
   std::optional<std::pair<int64_t, int64_t>> code;
   double plan = 0, plan_noise = 0;
+  int64_t turn = 1;  // The rollout's.
 };
 using Scores = std::vector<std::vector<Judged>>;  // [group][rollout]
 
@@ -101,6 +102,10 @@ struct AdvantageConfig {
   bool noise_filter = true;        // A group whose rewards differ by no more than timing noise has equal rewards.
   bool mask_unfinished = false;    // Answers cut off by the length limit carry no loss (DAPO's overlong filtering).
   double plan_weight = 0.1;        // By parts: the plan's advantages count so much (TritonRL's alpha).
+  // What the group of an answer is where answers have turns. pooled: all answers to the task (Kevin). apart: those of
+  // the same turn; with rloo it is Dr. Kernel's turn-level leave-one-out. A return has fewer rewards to add the later
+  // its turn, so pooled groups favour early answers whatever they say.
+  std::string turns = "pooled";
 
   template <class V>
   void for_each_field(V& v) {
@@ -110,6 +115,8 @@ struct AdvantageConfig {
     v("noise_filter", noise_filter, "rewards of a group that differ by no more than timing noise count as equal");
     v("mask_unfinished", mask_unfinished, "answers cut off by the length limit carry no loss");
     v("plan_weight", plan_weight, "reward shape hierarchical: weight of the plan's advantages");
+    v.choice("turns", turns, {"pooled", "apart"},
+             "several turns: a task's answers are compared all together, or those of each turn apart");
   }
   void validate() const;
 };

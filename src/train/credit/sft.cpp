@@ -14,9 +14,10 @@ TrainExample supervised_example(std::vector<int32_t> tokens, int64_t answer_begi
 }
 
 TrainExample example_of(const Group& group, const Rollout& rollout) {
-  std::vector<int32_t> tokens = group.prompt;
+  std::vector<int32_t> tokens = group.prompt_of(rollout);
+  auto answer_begin = static_cast<int64_t>(tokens.size());
   tokens.insert(tokens.end(), rollout.tokens.begin(), rollout.tokens.end());
-  return supervised_example(std::move(tokens), static_cast<int64_t>(group.prompt.size()), group.task.id);
+  return supervised_example(std::move(tokens), answer_begin, group.task.id);
 }
 
 }  // namespace tritonrl

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/step_metrics.h"
+
+#include <map>
+#include <set>
+
+#include "base/memory.h"
+#include "base/stats.h"
+#include "verify/detectors.h"
+
+namespace tritonrl {
+
+namespace {
+
+double share(int64_t k, int64_t n) { return n ? static_cast<double>(k) / static_cast<double>(n) : 0.0; }
+double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0.0; }
+
+void add_rewards(const StepFacts& facts, Json* line) {
+  std::vector<double> rewards, spreads, pass;
+  int64_t right = 0, equal = 0;
+  for (const auto& credited : facts.credited) equal += teaches_nothing(credited, facts.advantage);
+  for (const auto& scores : facts.scores) {
+    std::vector<double> of_group;
+    int64_t right_here = 0;
+    for (const Judged& judged : scores) {
+      if (!judged.reward) continue;
+      of_group.push_back(*judged.reward);
+      right_here += judged.correct;
+    }
+    right += right_here;
+    rewards.insert(rewards.end(), of_group.begin(), of_group.end());
+    if (of_group.size() > 1) spreads.push_back(stddev(of_group));
+    if (!of_group.empty()) pass.push_back(pass_at_k(static_cast<int64_t>(of_group.size()), right_here, 1));
+  }
+  line->update({{"reward/mean", mean(rewards)},
+                {"reward/std", stddev(rewards)},
+                {"reward/std_in_group", mean(spreads)},
+                {"reward/zero_variance_share", share(equal, static_cast<int64_t>(facts.scores.size()))},
+                {"correct_rate", share(right, static_cast<int64_t>(rewards.size()))},
+                {"pass_at_1", mean(pass)},
+                {"rollouts", static_cast<int64_t>(rewards.size())}});
+}
+
+void add_lengths(const StepFacts& facts, Json* line) {
+  std::vector<double> lengths;
+  int64_t cut_off = 0;
+  for (const Group& group : facts.verified.groups) {
+    for (const Rollout& rollout : group.rollouts) {
+      lengths.push_back(static_cast<double>(rollout.tokens.size()));
+      cut_off += !rollout.finished;
+    }
+  }
+  auto all = static_cast<int64_t>(lengths.size());
+  line->update({{"length/mean", mean(lengths)}, {"length/cut_off_share", share(cut_off, all)}});
+}
+
+void add_verdicts(const StepFacts& facts, Json* line) {
+  std::map<std::string, int64_t> outcomes, detectors;
+  std::map<std::string, std::vector<double>> stages;
+  std::set<std::pair<std::string, std::string>> different;
+  int64_t all = 0, recorded = 0, known = 0, rejected = 0;
+  for (size_t g = 0; g < facts.verified.verdicts.size(); ++g) {
+    for (size_t r = 0; r < facts.verified.verdicts[g].size(); ++r) {
+      const Verdict& verdict = facts.verified.verdicts[g][r];
+      ++all;
+      ++outcomes[to_string(verdict.outcome)];
+      if (std::string detector = detector_of(verdict); !detector.empty()) {
+        ++rejected;
+        ++detectors[cat(to_string(verdict.outcome), "/", detector)];
+      }
+      // The same answer to the same task is verified once: its copies took no time.
+      if (!different.emplace(verdict.task_id, facts.verified.groups[g].rollouts[r].text).second) continue;
+      for (const StageResult& stage : verdict.stages) stages[to_string(stage.stage)].push_back(stage.seconds);
+      if (!verdict.triton_compile_s) continue;
+      ++recorded;
+      known += *verdict.triton_compile_s == 0;
+    }
+  }
+  for (const auto& [outcome, count] : outcomes) {
+    (*line)["verify/outcome/" + outcome] = count;
+    (*line)["verify/outcome_share/" + outcome] = share(count, all);
+  }
+  for (const auto& [detector, count] : detectors) (*line)["verify/rejected/" + detector] = count;
+  for (const auto& [stage, seconds] : stages) {
+    (*line)["time/stage/" + stage + "/median"] = percentile(seconds, 50);
+    (*line)["time/stage/" + stage + "/p95"] = percentile(seconds, 95);
+  }
+  auto faults = outcomes.find(to_string(Outcome::kHarnessFault));
+  line->update({{"harness_faults", faults == outcomes.end() ? 0 : faults->second},
+                {"verify/rejected_share", share(rejected, all)},
+                {"verify/same_answers", all - static_cast<int64_t>(different.size())},
+                {"verify/kernels_known_share", share(known, recorded)},
+                {"verify/candidates_per_s", rate(static_cast<double>(all), facts.verified.verify_seconds)}});
+}
+
+}  // namespace
+
+Json step_metrics(const StepFacts& facts) {
+  const Verified& verified = facts.verified;
+  const TrainSummary& update = facts.update;
+  Json line = {{"phase", "rl"},
+               {"unit", cat("rl/step_", facts.step)},
+               {"step", facts.step},
+               {"rollout_rounds", facts.rounds},
+               {"kept", facts.kept},
+               {"loss", update.last_loss},
+               {"grad_norm", update.steps > 0 ? Json(facts.grad_norm) : Json()},
+               {"tokens", verified.tokens},
+               {"rollout/tokens_per_s", rate(static_cast<double>(verified.tokens), verified.rollout_seconds)},
+               {"update/tokens_per_s", rate(static_cast<double>(update.tokens), update.seconds)},
+               {"memory/resident_bytes", resident_bytes()},
+               {"time/phase/rollout", verified.rollout_seconds},
+               {"time/phase/verify", verified.verify_seconds},
+               {"time/phase/update", update.seconds},
+               {"seconds", facts.seconds}};
+  if (facts.device_peak_bytes > 0) line["memory/device_peak_bytes"] = facts.device_peak_bytes;
+  add_rewards(facts, &line);
+  add_lengths(facts, &line);
+  add_verdicts(facts, &line);
+  add_policy_metrics(update.policy, &line);
+  return line;
+}
+
+void add_policy_metrics(const PolicyLossMetrics& m, Json* line) {
+  if (m.tokens == 0) return;
+  auto n = static_cast<double>(m.tokens);
+  Json metrics = {{"policy/ratio_mean", m.ratio / n},
+                  {"policy/ratio_max", m.ratio_max},
+                  {"policy/clip_low_share", static_cast<double>(m.clipped_low) / n},
+                  {"policy/clip_high_share", static_cast<double>(m.clipped_high) / n},
+                  {"policy/kl_old_k1", m.old_k1 / n},
+                  {"policy/kl_old_k3", m.old_k3 / n},
+                  {"policy/kl_reference", m.reference_kl / n},
+                  {"policy/entropy", m.entropy / n},
+                  {"policy/rollout_difference_mean", m.sampled_difference / n},
+                  {"policy/rollout_difference_max", m.sampled_difference_max},
+                  {"policy/corrected_share", static_cast<double>(m.corrected) / n},
+                  {"policy/vetoed", m.vetoed}};
+  line->update(metrics);
+}
+
+}  // namespace tritonrl

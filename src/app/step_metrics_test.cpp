@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/step_metrics.h"
+
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <new>
+
+#include "app/device_memory.h"
+#include "verify/detectors.h"
+
+namespace tritonrl {
+namespace {
+
+using testing::HasSubstr;
+
+Verdict verdict(const std::string& task, Outcome outcome, Stage stage, double seconds, const std::string& reason = "") {
+  Verdict v;
+  v.task_id = task;
+  v.outcome = outcome;
+  v.stopped_at = stage;
+  v.stages = {{Stage::kExtract, Outcome::kPass, 0.001, ""}, {stage, outcome, seconds, reason}};
+  return v;
+}
+
+TEST(StepMetrics, CountWhatOneStepBrought) {
+  Verified verified;
+  for (const char* id : {"a", "b"}) {
+    Group group;
+    group.task.id = id;
+    for (int r = 0; r < 2; ++r) group.rollouts.push_back({{1, 2, 3}, {-1, -1, -1}, r == 0, cat(id, r)});
+    verified.groups.push_back(group);
+  }
+  verified.groups[1].rollouts[1].text = "b0";  // The same answer again.
+  Verdict right = verdict("a", Outcome::kPass, Stage::kFullRun, 2);
+  right.triton_compile_s = 0;
+  Verdict other = verdict("a", Outcome::kRuleBreak, Stage::kCompile, 4, "no Triton kernel is launched");
+  Verdict sent = verdict("b", Outcome::kTampered, Stage::kCompile, 8, "the blob is longer than it says");
+  verified.verdicts = {{right, other}, {sent, sent}};
+  verified.rollout_seconds = 2;
+  verified.verify_seconds = 8;
+  verified.tokens = 12;
+  Scores scores = {{{1.0, true}, {0.0, false}}, {{0.5, false}, {0.5, false}}};
+  TrainSummary update;
+  update.steps = 3;
+  update.tokens = 500;
+  update.seconds = 5;
+  Json line = step_metrics({7, verified, scores, scores, {}, 1, 4, update, 0.25, 0, 20});
+  const std::map<std::string, double> expected = {{"step", 7},
+                                                  {"reward/mean", 0.5},
+                                                  {"reward/zero_variance_share", 0.5},
+                                                  {"correct_rate", 0.25},
+                                                  {"pass_at_1", 0.25},
+                                                  {"length/mean", 3},
+                                                  {"length/cut_off_share", 0.5},
+                                                  {"verify/outcome/tampered", 2},
+                                                  {"verify/outcome_share/pass", 0.25},
+                                                  {"verify/rejected/rule_break/no_launch", 1},
+                                                  {"verify/rejected/tampered/forged_result", 2},
+                                                  {"verify/rejected_share", 0.75},
+                                                  {"verify/same_answers", 1},
+                                                  {"verify/kernels_known_share", 1},
+                                                  {"verify/candidates_per_s", 0.5},
+                                                  {"time/stage/compile/median", 6},
+                                                  {"time/stage/compile/p95", 7.8},
+                                                  {"time/stage/full_run/median", 2},
+                                                  {"rollout/tokens_per_s", 6},
+                                                  {"update/tokens_per_s", 100},
+                                                  {"grad_norm", 0.25},
+                                                  {"harness_faults", 0}};
+  for (const auto& [name, value] : expected) {
+    ASSERT_TRUE(line.contains(name)) << name;
+    EXPECT_NEAR(line[name].get<double>(), value, 1e-12) << name;
+  }
+  EXPECT_FALSE(line.contains("memory/device_peak_bytes"));
+  EXPECT_FALSE(line.contains("policy/entropy"));  // Nothing was trained with a policy loss.
+}
+
+TEST(Detectors, EveryRuleHasItsNameAndHonestFailuresHaveNone) {
+  auto name = [](Outcome outcome, const std::string& reason) {
+    return std::string(detector_of(verdict("t", outcome, Stage::kCompile, 0, reason)));
+  };
+  EXPECT_EQ(name(Outcome::kRuleBreak, "library calls do part of the work: aten.mm"), "library_calls");
+  EXPECT_EQ(name(Outcome::kRuleBreak, "kernel k, line 3 of its text: a kernel may not use getattr"), "kernel_text");
+  EXPECT_EQ(name(Outcome::kRuleBreak, "something new"), "other_rule");
+  EXPECT_EQ(name(Outcome::kTampered, "it ends sooner than its outputs could have been written"), "too_fast");
+  EXPECT_EQ(name(Outcome::kTampered, "the recording lacks a case"), "forged_result");
+  EXPECT_EQ(name(Outcome::kWrongOutput, "no Triton kernel is launched"), "");
+  EXPECT_EQ(name(Outcome::kPass, ""), "");
+}
+
+std::string advised(const std::function<void()>& fn) {
+  try {
+    with_memory_advice("rl 3", "rl.train.micro_batch_tokens", fn);
+  } catch (const Error& e) {
+    return cat("exit code ", e.exit_code(), ": ", e.what());
+  } catch (const std::exception& e) {
+    return cat("not ours: ", e.what());
+  }
+  return "";
+}
+
+TEST(MemoryAdvice, NamesWhatToLowerWhereMemoryRanOutAndOnlyThere) {
+  const std::string hint = "hint: lower rl.train.micro_batch_tokens";
+  EXPECT_THAT(advised([] { at::empty({int64_t{1} << 56}, at::kByte); }),
+              testing::AllOf(HasSubstr("exit code 3: memory ran out while rl 3"), HasSubstr(hint)));
+  EXPECT_THAT(advised([] { throw std::bad_alloc(); }), HasSubstr(hint));
+  EXPECT_THAT(advised([] { TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA: tried to allocate 2 GiB"); }),
+              testing::AllOf(HasSubstr("tried to allocate 2 GiB"), HasSubstr(hint)));
+  EXPECT_THAT(advised([] { throw std::runtime_error("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"); }),
+              HasSubstr(hint));
+  EXPECT_THAT(advised([] { throw std::runtime_error("shapes differ"); }), HasSubstr("not ours: shapes differ"));
+  EXPECT_THAT(advised([] { throw usage_error("out of memory of names"); }),
+              testing::StrEq("exit code 2: out of memory of names"));
+  EXPECT_EQ(with_memory_advice("x", "y", [] { return 5; }), 5);
+}
+
+}  // namespace
+}  // namespace tritonrl

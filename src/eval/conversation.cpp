@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/conversation.h"
+
+#include "base/check.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "verify/feedback.h"
+
+namespace tritonrl {
+namespace {
+
+struct Trajectory {
+  size_t group = 0, last = 0;  // `last` = its latest answer among the group's rollouts.
+  std::vector<Message> messages;
+};
+
+}  // namespace
+
+bool goes_on(const Verdict& verdict, const std::string& stop_when_correct) {
+  if (verdict.is_harness_fault()) return false;
+  if (!verdict.correct()) return true;
+  return stop_when_correct == "never" || (stop_when_correct == "untimed" && verdict.timing.has_value());
+}
+
+void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& rules, const Speakers& speakers) {
+  CHECK(streams.size() == verified->groups.size()) << streams.size() << " streams";
+  std::vector<Trajectory> talking;
+  for (size_t g = 0; g < verified->groups.size(); ++g) {
+    const Group& group = verified->groups[g];
+    for (size_t r = 0; r < group.rollouts.size(); ++r) talking.push_back({g, r, speakers.open(group.task)});
+  }
+  for (int64_t turn = 2; turn <= rules.turns; ++turn) {
+    std::vector<Trajectory> still;
+    std::vector<GenerateRequest> requests;
+    for (Trajectory& one : talking) {
+      Rollout& last = verified->groups[one.group].rollouts[one.last];
+      const Verdict& verdict = verified->verdicts[one.group][one.last];
+      if (!goes_on(verdict, rules.stop_when_correct)) continue;
+      one.messages.push_back({"assistant", last.text});
+      one.messages.push_back(rules.prompt.render(feedback_text(verdict, rules.feedback_chars), verdict.correct()));
+      std::vector<int32_t> prompt = speakers.encode(one.messages);
+      if (static_cast<int64_t>(prompt.size()) > rules.max_prompt_tokens) {
+        ++verified->too_long;
+        continue;
+      }
+      last.feedback = one.messages.back().content;
+      Rng stream = streams[one.group].at("turn").at(static_cast<uint64_t>(turn));
+      requests.push_back({std::move(prompt), 1, stream.at(static_cast<uint64_t>(last.trajectory))});
+      still.push_back(std::move(one));
+    }
+    talking = std::move(still);
+    if (talking.empty()) return;
+    std::vector<Rollout> answers = speakers.answer(requests, turn);
+    CHECK(answers.size() == talking.size()) << answers.size() << " answers of " << talking.size();
+    std::vector<Candidate> candidates;
+    for (size_t i = 0; i < talking.size(); ++i) {
+      const Group& group = verified->groups[talking[i].group];
+      answers[i].trajectory = group.rollouts[talking[i].last].trajectory;
+      answers[i].turn = turn;
+      answers[i].prompt = std::move(requests[i].prompt);
+      candidates.push_back(
+          {cat(group.task.id, "#", answers[i].trajectory, ".", turn), group.task, answers[i].text, false});
+    }
+    std::vector<Verdict> verdicts = speakers.verify(candidates, turn);
+    CHECK(verdicts.size() == talking.size()) << verdicts.size() << " verdicts for " << talking.size();
+    for (size_t i = 0; i < talking.size(); ++i) {
+      size_t g = talking[i].group;
+      talking[i].last = verified->groups[g].rollouts.size();
+      verified->groups[g].rollouts.push_back(std::move(answers[i]));
+      verified->verdicts[g].push_back(std::move(verdicts[i]));
+    }
+  }
+}
+
+Verified hold_conversations(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
+                            const SamplingConfig& sampling, const Rng& rng, const std::string& what,
+                            const TurnRules& rules) {
+  Verified verified = roll_out_and_verify(policy, verifier, tasks, samples, sampling, rng, what);
+  if (rules.turns == 1) return verified;
+  Speakers speakers;
+  speakers.open = [&](const Task& task) { return policy.messages(task); };
+  speakers.encode = [&](const std::vector<Message>& messages) { return policy.encode(messages); };
+  speakers.answer = [&](const std::vector<GenerateRequest>& requests, int64_t turn) {
+    double start = now_s();
+    int64_t drawn = 0;
+    std::vector<Rollout> answers;
+    Progress bar(cat(what, ": turn ", turn, ": sampling"), static_cast<int64_t>(requests.size()), "answers");
+    auto sampled = policy.answer(requests, sampling, [&](int64_t done, int64_t, int64_t tokens) {
+      drawn = tokens;
+      bar.update(done, cat(fixed(static_cast<double>(tokens) / (now_s() - start), 0), " tokens/s"));
+      return !interrupted();
+    });
+    if (interrupted()) throw Interrupted();
+    for (auto& one : sampled) answers.push_back(std::move(one[0]));
+    verified.tokens += drawn;
+    verified.rollout_seconds += now_s() - start;
+    return answers;
+  };
+  speakers.verify = [&](const std::vector<Candidate>& candidates, int64_t turn) {
+    double start = now_s();
+    std::vector<Verdict> verdicts = verify_answers(verifier, candidates, cat(what, ": turn ", turn));
+    verified.verify_seconds += now_s() - start;
+    return verdicts;
+  };
+  go_on(&verified, Policy::streams(tasks, rng), rules, speakers);
+  if (verified.too_long > 0) {
+    log_warn(cat(what, ": ", verified.too_long, " conversations ended early: the next prompt would have had more than ",
+                 rules.max_prompt_tokens, " tokens (policy.max_prompt_tokens)"));
+  }
+  return verified;
+}
+
+}  // namespace tritonrl

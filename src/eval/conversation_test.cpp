@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of turns, with a policy and a verifier that only say what they were asked.
+#include "eval/conversation.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+Verdict verdict_of(const std::string& text) {
+  Verdict verdict;
+  verdict.outcome = text == "right" || text == "fast" ? Outcome::kPass
+                    : text == "fault"                 ? Outcome::kHarnessFault
+                                                      : Outcome::kRuleBreak;
+  verdict.stopped_at = verdict.correct() ? Stage::kTime : Stage::kCompile;
+  verdict.stages = {{verdict.stopped_at, verdict.outcome, 0, cat("about ", text)}};
+  if (text == "fast") {
+    TimingResult timing;
+    timing.reference_s = 2e-6;
+    timing.candidate_s = 1e-6;
+    timing.ratio = timing.speedup = 2;
+    verdict.timing = timing;
+  }
+  return verdict;
+}
+
+// One task; what its trajectories say at turn 1, 2, ...
+class Conversation : public testing::Test {
+ protected:
+  Verified hold(const std::vector<std::vector<std::string>>& lines, int64_t turns, const std::string& stop,
+                int64_t longest = 1000) {
+    Verified verified;
+    Group group;
+    group.task.id = "t";
+    group.task.source = "SOURCE";
+    verified.verdicts.emplace_back();
+    for (size_t t = 0; t < lines.size(); ++t) {
+      Rollout rollout{{1}, {0}, true, lines[t][0]};
+      rollout.trajectory = static_cast<int64_t>(t);
+      group.rollouts.push_back(rollout);
+      verified.verdicts[0].push_back(verdict_of(lines[t][0]));
+    }
+    verified.groups.push_back(group);
+    std::string file = testing::TempDir() + "/conversation_test_feedback.txt";
+    write_file(file, "MEND {{feedback}}\n---\nFASTER {{feedback}}");
+    TurnRules rules;
+    rules.turns = turns;
+    rules.stop_when_correct = stop;
+    rules.prompt = FeedbackPrompt::load(file);
+    rules.max_prompt_tokens = longest;
+    Speakers speakers;
+    speakers.open = [](const Task& task) { return std::vector<Message>{{"user", task.source}}; };
+    speakers.encode = [&](const std::vector<Message>& messages) {
+      seen_.push_back(messages);
+      return std::vector<int32_t>(messages.size(), static_cast<int32_t>(seen_.size()));
+    };
+    speakers.answer = [&](const std::vector<GenerateRequest>& requests, int64_t turn) {
+      std::vector<Rollout> answers;
+      for (const GenerateRequest& request : requests) {
+        EXPECT_EQ(request.samples, 1);
+        keys_.push_back(request.rng.key());
+        // Whose it is can be told from the prompt only: from the first answer in it.
+        const std::string& first = seen_[static_cast<size_t>(request.prompt[0]) - 1][1].content;
+        for (const auto& line : lines) {
+          if (line[0] == first) answers.push_back({{2, 3}, {0, 0}, true, line[static_cast<size_t>(turn - 1)]});
+        }
+      }
+      return answers;
+    };
+    speakers.verify = [&](const std::vector<Candidate>& candidates, int64_t) {
+      std::vector<Verdict> verdicts;
+      for (const Candidate& candidate : candidates) {
+        ids_.push_back(candidate.id);
+        verdicts.push_back(verdict_of(candidate.text));
+      }
+      return verdicts;
+    };
+    std::vector<Rng> streams = {Rng(7)};
+    go_on(&verified, streams, rules, speakers);
+    return verified;
+  }
+
+  static std::string texts(const Verified& verified) {
+    std::string out;
+    for (const Rollout& r : verified.groups[0].rollouts) out += cat(r.trajectory, ".", r.turn, " ", r.text, "; ");
+    return out;
+  }
+
+  std::vector<std::vector<Message>> seen_;  // What was encoded.
+  std::vector<uint64_t> keys_;
+  std::vector<std::string> ids_;
+};
+
+TEST_F(Conversation, EachTrajectoryGoesOnByItselfUntilItIsRight) {
+  Verified verified = hold({{"a", "b", "c"}, {"right", "?"}, {"d", "right", "?"}}, 3, "always");
+  EXPECT_EQ(texts(verified), "0.1 a; 1.1 right; 2.1 d; 0.2 b; 2.2 right; 0.3 c; ");
+  ASSERT_EQ(verified.verdicts[0].size(), 6u);
+  EXPECT_TRUE(verified.verdicts[0][4].correct());
+  EXPECT_EQ(ids_, (std::vector<std::string>{"t#0.2", "t#2.2", "t#0.3"}));
+  EXPECT_EQ(verified.too_long, 0);
+  EXPECT_EQ(verified.groups[0].rollouts[0].feedback, "MEND The code breaks a rule of the task: about a");
+  EXPECT_EQ(verified.groups[0].rollouts[1].feedback, "");
+  EXPECT_EQ(verified.groups[0].rollouts[5].feedback, "");
+  EXPECT_EQ(verified.groups[0].rollouts[5].prompt.size(), 5u);
+  EXPECT_TRUE(verified.groups[0].rollouts[0].prompt.empty());
+}
+
+TEST_F(Conversation, ThePromptIsTheWholeConversation) {
+  hold({{"a", "b", "c"}}, 3, "always");
+  ASSERT_EQ(seen_.size(), 2u);
+  const std::pair<const char*, const char*> expected[] = {{"user", "SOURCE"},
+                                                          {"assistant", "a"},
+                                                          {"user", "MEND The code breaks a rule of the task: about a"},
+                                                          {"assistant", "b"},
+                                                          {"user", "MEND The code breaks a rule of the task: about b"}};
+  ASSERT_EQ(seen_[1].size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(seen_[1][i].role, expected[i].first);
+    EXPECT_EQ(seen_[1][i].content, expected[i].second);
+  }
+}
+
+TEST_F(Conversation, ACorrectAnswerMayBecomeFaster) {
+  std::vector<std::vector<std::string>> lines = {{"right", "x"}, {"fast", "y"}};
+  EXPECT_EQ(texts(hold(lines, 2, "always")), "0.1 right; 1.1 fast; ");
+  Verified timed = hold(lines, 2, "untimed");
+  EXPECT_EQ(texts(timed), "0.1 right; 1.1 fast; 1.2 y; ");
+  EXPECT_EQ(timed.groups[0].rollouts[1].feedback,
+            "FASTER The answer is correct. It takes 1.0 us, the reference 2.0 us: 2.00 times as fast.");
+  EXPECT_EQ(texts(hold(lines, 2, "never")), "0.1 right; 1.1 fast; 0.2 x; 1.2 y; ");
+}
+
+TEST_F(Conversation, AHarnessFaultEndsATrajectory) {
+  Verified verified = hold({{"fault", "?"}, {"a", "fault", "?"}}, 3, "never");
+  EXPECT_EQ(texts(verified), "0.1 fault; 1.1 a; 1.2 fault; ");
+  EXPECT_TRUE(verified.verdicts[0][2].is_harness_fault());
+}
+
+TEST_F(Conversation, APromptThatIsTooLongEndsItAndIsCounted) {
+  Verified verified = hold({{"a", "b", "c"}, {"d", "e", "f"}}, 3, "always", 4);  // Turn 3's prompt would have 5 tokens.
+  EXPECT_EQ(texts(verified), "0.1 a; 1.1 d; 0.2 b; 1.2 e; ");
+  EXPECT_EQ(verified.too_long, 2);
+  EXPECT_EQ(verified.groups[0].rollouts[2].feedback, "");  // It was not told.
+}
+
+// Draws depend on the task, the trajectory and the turn; not on which others go on.
+TEST_F(Conversation, StreamsBelongToTrajectoryAndTurn) {
+  hold({{"a", "b", "c"}, {"d", "e", "f"}}, 3, "always");
+  ASSERT_EQ(keys_.size(), 4u);
+  EXPECT_EQ(std::set<uint64_t>(keys_.begin(), keys_.end()).size(), 4u);
+  EXPECT_EQ(keys_[1], Rng(7).at("turn").at(2).at(1).key());
+  std::vector<uint64_t> before = keys_;
+  keys_.clear();
+  hold({{"right", "?"}, {"d", "e", "f"}}, 3, "always");
+  EXPECT_EQ(keys_, (std::vector<uint64_t>{before[1], before[3]}));
+}
+
+TEST(Records, CarryTrajectoryAndTurnThereAndBack) {
+  Verified verified;
+  Group group;
+  group.task.id = "t";
+  for (int64_t turn : {1, 2}) {
+    Rollout rollout{{1}, {-0.5f}, true, cat("text ", turn)};
+    rollout.turn = turn;
+    rollout.trajectory = 3;
+    group.rollouts.push_back(rollout);
+  }
+  verified.groups = {group};
+  verified.verdicts = {{verdict_of("a"), verdict_of("right")}};
+  std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "conversation_test_records.jsonl";
+  save_records(file, records_of(verified));
+  std::vector<EvalRecord> records = load_records(file);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].turn, 1);
+  EXPECT_EQ(records[1].turn, 2);
+  EXPECT_EQ(records[0].sample_index, 3);
+  EXPECT_EQ(records[1].sample_index, 3);
+  std::string first = split(read_file(file), '\n')[0];
+  EXPECT_EQ(first.find("\"turn\""), std::string::npos) << "files of one turn are what they were";
+}
+
+}  // namespace
+}  // namespace tritonrl

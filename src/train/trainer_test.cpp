@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the trainer refuses to go on with.
+#include "train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "policy/tiny_model.h"
+
+namespace tritonrl {
+namespace {
+
+using testing::HasSubstr;
+
+class Trainer : public testing::Test {
+ protected:
+  static Policy open(int64_t window) {
+    std::string folder = testing::TempDir() + "/trainer_test_model";
+    write_tiny_model(folder, window);
+    PolicyConfig config;
+    config.model = folder;
+    config.device = "cpu";
+    config.dtype = "fp32";
+    Policy policy = Policy::open(config, PromptTemplate::load(TRITONRL_SOURCE_DIR "/prompts/triton.txt"));
+    policy.set_adapter(LoraAdapter::create(policy.weights(), {}, Rng(1)));
+    return policy;
+  }
+  static std::vector<TrainExample> examples(int64_t length = 12) {
+    std::vector<TrainExample> out;
+    for (const char* id : {"one", "two", "three"}) {
+      std::vector<int32_t> tokens;
+      for (int64_t t = 0; t < length; ++t) tokens.push_back(static_cast<int32_t>(5 + (t * 7 + id[0]) % 300));
+      out.push_back(supervised_example(std::move(tokens), 4, id));
+    }
+    return out;
+  }
+  static std::string error_of(Policy& policy, const TrainConfig& config) {
+    try {
+      train(policy, examples(), config, Rng(2));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.exit_code(), 3);
+      return e.what();
+    }
+    return "no error";
+  }
+};
+
+// The first parameter's NaN goes through an attention whose exp() takes it for a number: there the gradient tells.
+TEST_F(Trainer, AWeightThatIsNoNumberStopsTheFirstUpdateAndNamesItsTasks) {
+  Policy policy = open(256);
+  TrainConfig config;
+  config.batch_size = 3;
+  size_t count = policy.adapter().parameters().size();
+  for (size_t at : {size_t{0}, count - 1}) {
+    policy.set_adapter(LoraAdapter::create(policy.weights(), {}, Rng(1)));
+    policy.adapter().parameters()[at].view({-1})[5] = NAN;
+    std::string said = error_of(policy, config);
+    EXPECT_THAT(said, HasSubstr("of update 1 is not finite")) << at;
+    EXPECT_THAT(said, HasSubstr("tasks one, three, two")) << at;
+    EXPECT_THAT(said, HasSubstr("lower learning rate")) << at;
+  }
+}
+
+TEST_F(Trainer, ALearningRateThatIsMuchTooHighStopsTheUpdateBehindIt) {
+  Policy policy = open(256);
+  TrainConfig config;
+  config.batch_size = 1;
+  config.optimizer.lr = 1e30;
+  config.optimizer.warmup = 0;
+  EXPECT_THAT(error_of(policy, config), HasSubstr("of update 2 is not finite"));
+}
+
+// Nothing comes after the last update that would notice, but for the checkpoint.
+TEST_F(Trainer, TheLastUpdateMustLeaveNumbersToo) {
+  Policy policy = open(256);
+  TrainConfig config;
+  config.batch_size = 3;
+  config.optimizer.lr = 1e30;
+  config.optimizer.warmup = 0;
+  config.optimizer.weight_decay = 3e8;
+  policy.adapter().parameters()[0].fill_(30);
+  EXPECT_THAT(error_of(policy, config), HasSubstr("the adapter of update 1 is not finite"));
+}
+
+// A loss that is a number with a gradient that is none: 0 * inf in the backward pass.
+TEST_F(Trainer, AGradientThatIsNotFiniteStopsToo) {
+  Policy policy = open(256);
+  TrainConfig config;
+  config.batch_size = 3;
+  LoraConfig none;
+  none.dropout = 0;
+  policy.set_adapter(LoraAdapter::create(policy.weights(), none, Rng(1)));
+  policy.adapter().parameters()[0].fill_(3e38);  // A is large, B is 0: the loss does not see A, B's gradient does.
+  EXPECT_THAT(error_of(policy, config), HasSubstr("the gradient of update 1 is not finite"));
+}
+
+TEST_F(Trainer, ExamplesBeyondTheModelsWindowAreLeftOut) {
+  Policy policy = open(16);
+  auto mixed = examples(12);
+  mixed.push_back(examples(17)[0]);
+  TrainConfig config;
+  TrainSummary summary = train(policy, mixed, config, Rng(2));
+  EXPECT_EQ(summary.left_out, 1);
+  EXPECT_EQ(summary.examples, 3);
+  EXPECT_TRUE(std::isfinite(summary.last_loss));
+}
+
+}  // namespace
+}  // namespace tritonrl

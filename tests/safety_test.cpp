@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training run that is killed, told to stop, runs into a full disk or into numbers that are none: what is left of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "policy/tiny_model.h"
+#include "run_program.h"
+#include "training_records.h"
+
+namespace tritonrl {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Safety : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / "tritonrl_safety_test";
+    fs::remove_all(folder_);
+    write_tiny_model(folder_ / "model");
+  }
+  void TearDown() override {
+    if (!HasFailure()) fs::remove_all(folder_);
+  }
+
+  // SFT and a few steps of policy gradient, with all that has a state: optimizer, baseline, sampler, reference policy.
+  std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> sets = {"run.name=" + name,
+                                     "run.folder=" + folder_.string(),
+                                     "run.seed=3",
+                                     "policy.model=" + (folder_ / "model").string(),
+                                     "policy.device=cpu",
+                                     "policy.max_prompt_tokens=4000",
+                                     "data.synth_level1=100",
+                                     "data.synth_level2=100",
+                                     "data.split.train_level1=4",
+                                     "data.split.train_level2=2",
+                                     "data.split.rl_level1=1",
+                                     "data.split.rl_level2=1",
+                                     "data.split.heldout_level1=1",
+                                     "data.split.heldout_level2=1",
+                                     "sft.epochs=1",
+                                     "sft.batch_size=2",
+                                     "sft.max_tokens=6000",
+                                     "eval.samples=2",
+                                     "eval.sampling.max_new_tokens=12",
+                                     "rl.steps=4",
+                                     "rl.tasks_per_step=2",
+                                     "rl.samples=2",
+                                     "rl.best_of_n.keep=1",
+                                     "rl.sampling.max_new_tokens=12",
+                                     "rl.credit=reinforce",
+                                     "rl.advantage.baseline=moving",
+                                     "rl.overlong=penalty",
+                                     "rl.overlong_tokens=8",
+                                     "rl.loss.kl=0.1",
+                                     "rl.loss.entropy=0.01",
+                                     "rl.train.epochs=2",
+                                     "rl.train.batch_size=2",
+                                     "rl.train.max_tokens=6000",
+                                     "rl.train.optimizer.schedule=constant"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    std::vector<std::string> words = {"train", TRITONRL_SOURCE_DIR "/configs/quickstart.yaml"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return words;
+  }
+  static std::set<std::string> names_in(const fs::path& folder) {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
+    return names;
+  }
+  void expect_same_run(const fs::path& a, const fs::path& b) const {
+    EXPECT_EQ(steps_of(a), steps_of(b));
+    EXPECT_EQ(read_json(a / "results.json")["rows"], read_json(b / "results.json")["rows"]);
+    EXPECT_EQ(read_json(a / "state.json")["best_checkpoint"], read_json(b / "state.json")["best_checkpoint"]);
+    for (const char* folder : {"rollouts", "checkpoints"}) EXPECT_EQ(names_in(a / folder), names_in(b / folder));
+    for (const std::string& name : names_in(b / "rollouts")) {
+      if (!name.starts_with("step_")) continue;
+      EXPECT_EQ(read_file(a / "rollouts" / name), read_file(b / "rollouts" / name)) << name;
+    }
+    for (const std::string& name : names_in(b / "checkpoints")) {
+      for (const char* file : {"adapter_model.safetensors", "optimizer.safetensors"}) {
+        if (!fs::exists(b / "checkpoints" / name / file)) continue;
+        EXPECT_TRUE(read_file(a / "checkpoints" / name / file) == read_file(b / "checkpoints" / name / file))
+            << name << "/" << file;
+      }
+    }
+    EXPECT_EQ(names_in(a / "tensorboard").size(), 1u);
+  }
+
+  fs::path folder_;
+};
+
+// TRITONRL_KILLS = how often (dev/kill_often.sh: 20).
+TEST_F(Safety, KilledAtRandomMomentsItEndsWithTheSameBits) {
+  const char* asked = std::getenv("TRITONRL_KILLS");
+  int64_t kills = asked ? std::stoll(asked) : 3;
+  const std::vector<std::string> sets = {"rl.steps=10", "checkpoint.keep_last=1", "checkpoint.keep_best=true",
+                                         "checkpoint.after_save=echo $TRITONRL_STEP"};
+  Ended whole = run(command("whole", sets));
+  ASSERT_EQ(whole.code, 0) << whole.said;
+  Rng rng(static_cast<uint64_t>(::time(nullptr)));  // Other moments each time; they are in the message.
+  int64_t killed = 0, finished = 0;
+  std::string moments;
+  for (bool last = false; !last;) {
+    last = killed >= kills;
+    std::string name = cat("killed_", finished);
+    // Most of a tiny run is the start of the verifier: three of four kills come behind it, the others anywhere.
+    bool anywhere = killed % 4 == 3;
+    double moment = rng.uniform() * (anywhere ? whole.seconds : 2);
+    StopAt stop{anywhere ? "" : ": verifying: 4/4", SIGKILL, moment};
+    Ended ended = run(command(name, sets), last ? StopAt{} : stop);
+    if (ended.code == 128 + SIGKILL) {
+      ++killed;
+      fs::path state = folder_ / name / "state.json";
+      size_t phases = fs::exists(state) ? read_json(state)["phases"].size() : 0;
+      moments += cat("  ", name, ": ", fixed(moment, 2), " s ",
+                     anywhere ? "after the start" : "after the first verdicts", ", ", phases, " phases done\n");
+      continue;
+    }
+    ASSERT_EQ(ended.code, 0) << moments << ended.said;
+    expect_same_run(folder_ / name, folder_ / "whole");
+    ++finished;
+    if (HasFailure()) break;
+  }
+  std::cout << killed << " kills, " << finished << " runs that ended with the bits of the one that was not killed ("
+            << fixed(whole.seconds, 1) << " s)\n"
+            << moments;
+  EXPECT_FALSE(HasFailure()) << moments;
+}
+
+TEST_F(Safety, ToldToStopInAnyPhaseItLeavesSoonAndGoesOnLater) {
+  Ended whole = run(command("whole"));
+  ASSERT_EQ(whole.code, 0) << whole.said;
+  for (const char* phase : {"run directory: ", "verifying solutions", "eval/base: sampling", "sft: ",
+                            "eval/sft: verifying", "rl/step_1: sampling", "rl 2: ", "rl/step_3: reward", "eval/rl: "}) {
+    Ended stopped = run(command("stopped"), phase, SIGTERM);
+    EXPECT_EQ(stopped.code, 130) << phase << ": " << stopped.said;
+    EXPECT_LT(stopped.seconds_to_stop, 30) << phase;
+    std::cout << phase << " -> " << fixed(stopped.seconds_to_stop, 2) << " s\n";
+  }
+  Ended last = run(command("stopped"));
+  ASSERT_EQ(last.code, 0) << last.said;
+  expect_same_run(folder_ / "stopped", folder_ / "whole");
+}
+
+TEST_F(Safety, NumbersThatAreNoneEndTheRunAndTheLastCheckpointIsWhole) {
+  Ended sft = run(command("sft", {"sft.optimizer.lr=1e30", "sft.optimizer.warmup=0"}));
+  EXPECT_EQ(sft.code, 3) << sft.said;
+  EXPECT_THAT(sft.said, HasSubstr("is not finite"));
+  EXPECT_THAT(sft.said, HasSubstr("tasks synth/"));
+  EXPECT_TRUE(names_in(folder_ / "sft/checkpoints").empty());
+  Ended rl = run(command("rl", {"rl.train.optimizer.lr=1e30"}));
+  EXPECT_EQ(rl.code, 3) << rl.said;
+  EXPECT_THAT(rl.said, HasSubstr("is not finite"));
+  EXPECT_EQ(names_in(folder_ / "rl/checkpoints"), std::set<std::string>{"sft"});
+  EXPECT_EQ(read_json(folder_ / "rl/checkpoints/sft/checkpoint.json").at("name"), "sft");
+  Ended more = run(command("more", {"run.start_from=" + (folder_ / "rl").string()}));  // As the hint says.
+  EXPECT_EQ(more.code, 0) << more.said;
+}
+
+TEST_F(Safety, ADiskThatIsFullWhileSavingLeavesNoHalfCheckpointAndTheRunGoesOnLater) {
+  const std::vector<std::string> large = {"lora.rank=256"};  // An adapter larger than anything else that is written.
+  struct rlimit before = {};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  struct rlimit small = {1 << 20, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  Ended full = run(command("full", large));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(full.code, 3) << full.said;
+  EXPECT_THAT(full.said, HasSubstr("the checkpoint could not be saved"));
+  EXPECT_THAT(full.said, HasSubstr("adapter_model.safetensors"));
+  EXPECT_THAT(full.said, HasSubstr("hint: free some space"));
+  EXPECT_TRUE(names_in(folder_ / "full/checkpoints").empty());
+  Ended again = run(command("full", large));
+  EXPECT_EQ(again.code, 0) << again.said;
+}
+
+TEST_F(Safety, ACheckpointThatWasChangedStopsTheRun) {
+  ASSERT_EQ(run(command("run"), "rl/step_2: reward", SIGTERM).code, 130);
+  fs::path file;
+  for (const std::string& name : names_in(folder_ / "run/checkpoints")) {  // Whichever it goes on from.
+    file = folder_ / "run/checkpoints" / name / "optimizer.safetensors";
+    if (!fs::exists(file)) continue;
+    std::string bytes = read_file(file);
+    bytes[bytes.size() - 5] ^= 1;
+    write_file(file, bytes);
+  }
+  Ended ended = run(command("run"));
+  EXPECT_EQ(ended.code, 2) << ended.said;
+  EXPECT_THAT(ended.said, HasSubstr("optimizer.safetensors: is not what was saved"));
+}
+
+}  // namespace
+}  // namespace tritonrl

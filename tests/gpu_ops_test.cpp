@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "model/cuda/kernels.h"
 #include "model/device.h"
 #include "model/ops.h"
 #include "policy/sampling.h"
@@ -71,6 +72,7 @@ TEST_P(GpuOps, RopeSwigluDropout) {
     expect_close(swiglu_backward(there(dh), there(gate_up)), swiglu_backward(dh, gate_up), "swiglu backward", 4);
     auto kept = seeded_dropout(dh, 0.25, 0x123456789abcdefULL),
          kept2 = seeded_dropout(there(dh), 0.25, 0x123456789abcdefULL).cpu();
+    if (!cuda::kernels()) continue;  // ATen's masks are its own.
     EXPECT_TRUE(at::equal(kept == 0, kept2 == 0)) << "the masks are the CPU's";
     expect_close(kept2, kept, "dropout");
   }

@@ -25,6 +25,7 @@
 
 #include "base/json.h"
 #include "eval/effects.h"
+#include "eval/metrics.h"
 
 namespace tritonrl {
 
@@ -76,6 +77,8 @@ struct CellResult {
   // its correct, timed samples); under the task "": "verify_seconds" (a candidate, while training), "false_accepts"
   // (share of what training accepted).
   std::map<std::string, std::map<std::string, double>> measures;
+  // Correct after RL minus correct at its start (after SFT, or the base model), a level each and over all.
+  std::vector<RateDifference> gains;
 };
 std::vector<CellResult> collect(const Ablation& ablation);
 

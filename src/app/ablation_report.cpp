@@ -23,13 +23,20 @@ constexpr Measure kMeasures[] = {
     {"correct_1", "correct on level 1", "points", 100, true},
     {"correct_2", "correct on level 2", "points", 100, true},
     {"log_speedup", "speedup of correct kernels", "%", 100, true},
-    {"verify_seconds", "verifying a candidate while training", "s", 1, false},
+    {"verify_seconds", "verifying a candidate while training", "ms", 1000, false},
     {"false_accepts", "wrongly accepted of what training accepted", "points", 100, false},
 };
 
-void add_evaluation(const fs::path& file, CellResult* result) {
+void add_evaluation(const fs::path& folder, CellResult* result) {
   std::map<std::string, std::map<std::string, std::pair<double, double>>> sums;  // Measure, task -> sum and count.
-  for (const EvalRecord& record : load_records(file)) {
+  std::vector<EvalRecord> records = load_records(folder / "eval_rl.jsonl");
+  for (const char* start : {"sft", "base"}) {
+    fs::path file = folder / cat("eval_", start, ".jsonl");
+    if (!fs::exists(file)) continue;
+    result->gains = compare_levels(start, load_records(file), "rl", records);
+    break;
+  }
+  for (const EvalRecord& record : records) {
     if (record.turn > 1 || record.verdict.is_harness_fault()) continue;
     auto add = [&](const std::string& measure, double value) {
       auto& [sum, count] = sums[measure][record.task_id];
@@ -80,11 +87,11 @@ std::string sentence_of(const Measure& measure, const Effect& effect) {
 std::vector<CellResult> collect(const Ablation& ablation) {
   std::vector<CellResult> results;
   for (const AblationCell& cell : ablation.cells) {
-    CellResult result{&cell, "missing", {}};
-    fs::path evaluation = cell.folder / "rollouts/eval_rl.jsonl";
-    if (fs::exists(cell.folder / "results.json") && fs::exists(evaluation)) {
+    CellResult result{&cell, "missing", {}, {}};
+    fs::path rollouts = cell.folder / "rollouts";
+    if (fs::exists(cell.folder / "results.json") && fs::exists(rollouts / "eval_rl.jsonl")) {
       result.status = "done";
-      add_evaluation(evaluation, &result);
+      add_evaluation(rollouts, &result);
       add_training(cell.folder, &result);
     } else if (fs::exists(cell.folder.string() + ".out")) {
       result.status = "failed";
@@ -135,7 +142,9 @@ void write_ablation(const Ablation& ablation, const std::vector<CellResult>& res
   Json cells = Json::array(), found = Json::array();
   for (const CellResult& result : results) {
     Json means = Json::object();
-    AblationPage::Cell shown{{}, result.cell->seed, result.status, {}};
+    AblationPage::Cell shown{{}, result.cell->seed, result.status, {}, result.gains};
+    Json gains = Json::array();
+    for (const RateDifference& gain : result.gains) gains.push_back(to_json(gain));
     for (const std::string& axis : page.axes) shown.setting.push_back(result.cell->setting.at(axis));
     for (const auto& [measure, tasks] : result.measures) {
       double sum = 0;
@@ -148,7 +157,8 @@ void write_ablation(const Ablation& ablation, const std::vector<CellResult>& res
                      {"seed", result.cell->seed},
                      {"status", result.status},
                      {"folder", result.cell->name},
-                     {"measures", means}});
+                     {"measures", means},
+                     {"gains", gains}});
     page.cells.push_back(std::move(shown));
   }
   for (const Measure& measure : kMeasures) {

@@ -109,6 +109,7 @@ mkdir -p "$cell/rollouts"
 echo start >>"$cell.starts"
 case "$name" in *"${FAIL:-nothing fails}"*) exit 3 ;; esac
 cp "$RECORDS" "$cell/rollouts/eval_rl.jsonl"
+cp "$START" "$cell/rollouts/eval_sft.jsonl"
 echo '{"phase":"rl","time/phase/verify":6.0,"rollouts":4}' >"$cell/steps.jsonl"
 echo '{"phases":{"audit":{"accepted":8,"rejected":2}}}' >"$cell/state.json"
 echo '{}' >"$cell/results.json"
@@ -128,6 +129,10 @@ TEST_F(AblationTest, CellsRunSurviveAndGoOn) {
     records.push_back(record);
   }
   save_records(folder_ / "records.jsonl", records);
+  for (EvalRecord& record : records) record.verdict.outcome = Outcome::kWrongOutput;
+  records[0].verdict.outcome = Outcome::kPass;
+  save_records(folder_ / "start.jsonl", records);
+  ::setenv("START", (folder_ / "start.jsonl").c_str(), 1);
   fs::path program = write("program.sh", kProgram);
   fs::permissions(program, fs::perms::owner_all);
   ::setenv("RECORDS", (folder_ / "records.jsonl").c_str(), 1);
@@ -144,6 +149,9 @@ TEST_F(AblationTest, CellsRunSurviveAndGoOn) {
     EXPECT_DOUBLE_EQ(result.measures.at("log_speedup").at("t"), std::log(2.0));
     EXPECT_DOUBLE_EQ(result.measures.at("verify_seconds").at(""), 1.5);
     EXPECT_DOUBLE_EQ(result.measures.at("false_accepts").at(""), 0.25);
+    ASSERT_THAT(result.gains, SizeIs(2));  // Level 2 and all.
+    EXPECT_EQ(result.gains[0].a + " " + result.gains[0].level, "sft 2");
+    EXPECT_DOUBLE_EQ(result.gains[0].difference, 0.5);
   }
   // A second start runs what is left, and only that.
   ::unsetenv("FAIL");
@@ -166,6 +174,8 @@ TEST_F(AblationTest, CellsRunSurviveAndGoOn) {
   EXPECT_EQ(json["cells"].size(), 4u);
   EXPECT_EQ(json["effects"].size(), 12u);
   EXPECT_THAT(read_file(ablation.folder / "ablation.md"), HasSubstr("heat warm x n 5"));
+  EXPECT_THAT(read_file(ablation.folder / "ablation.md"), HasSubstr("+50.0 (+50.0 to +50.0)"));
+  EXPECT_EQ(json["cells"][0]["gains"][0]["level"], "2");
   EXPECT_THAT(read_file(ablation.folder / "ablation.html"), HasSubstr("<svg"));
 }
 

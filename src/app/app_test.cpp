@@ -141,7 +141,7 @@ TEST(Assemble, DefaultsAreTheOriginalCasesStagedAndAFixedMix) {
 
 TEST(Assemble, AlgorithmsLieOverAnyConfig) {
   int64_t seen = 0;
-  for (const char* base : {"quickstart.yaml", "gpu.yaml"}) {
+  for (const char* base : {"quickstart.yaml", "gpu.yaml", "qwen7b.yaml", "qwen7b_full.yaml"}) {
     for (const auto& entry : std::filesystem::directory_iterator(kConfigs + "algorithms")) {
       SCOPED_TRACE(entry.path().string());
       Config config = load_config<Config>({kConfigs + base, entry.path().string()}, {});
@@ -151,7 +151,7 @@ TEST(Assemble, AlgorithmsLieOverAnyConfig) {
       ++seen;
     }
   }
-  EXPECT_EQ(seen, 26);
+  EXPECT_EQ(seen, 52);
 }
 
 // Each of the sixteen combinations of configs/ablate/ is what its files say.

@@ -20,6 +20,7 @@
 #include "report/report.h"
 #include "train/code_tokens.h"
 #include "train/credit/returns.h"
+#include "train/kl_reward.h"
 
 namespace tritonrl {
 
@@ -346,6 +347,12 @@ class Pipeline {
       groups.push_back(experience.verified.groups[g]);
       scores.push_back(experience.credited[g]);
     }
+    double divergence = 0;
+    bool kl_reward = config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == "reward";
+    if (kl_reward) {
+      divergence = subtract_divergence(policy(), groups, reference(), config_.rl.loss, sampling_temperature(),
+                                       config_.rl.train.micro_batch_tokens, &scores);
+    }
     auto examples = credit.assign(groups, scores);
     // Also where this step turns out to teach nothing: the next goes on from it.
     AdamW* kept = config_.rl.train.optimizer.schedule == "constant" ? &optimizer_of(attached_) : nullptr;
@@ -356,7 +363,8 @@ class Pipeline {
       summary = train_examples(examples, config_.rl.train, rng.at("update"), phase, cat("rl ", step), kept);
     }
     save_checkpoint(name, kept);
-    Json line = write_step(step, experience, examples, summary, sampler, now_s() - start);
+    Json more = kl_reward ? Json{{"reward/kl", divergence}} : Json::object();
+    Json line = write_step(step, experience, examples, summary, sampler, now_s() - start, more);
     run_.mark_done(phase, {{"sampler", sampler.state()},
                            {"credit", credit.state()},
                            {"kept", examples.size()},
@@ -366,17 +374,29 @@ class Pipeline {
   }
 
   Json write_step(int64_t step, const Experience& experience, const std::vector<TrainExample>& examples,
-                  const TrainSummary& summary, const TaskSampler& sampler, double seconds) {
+                  const TrainSummary& summary, const TaskSampler& sampler, double seconds, const Json& more) {
     Json line = step_metrics({step, experience.verified, experience.scores, experience.credited, config_.rl.advantage,
                               experience.rounds, static_cast<int64_t>(examples.size()), summary, grad_norm_,
                               device_peak_bytes(policy().weights().device), seconds});
     line.update(turn_metrics(experience.verified, experience.scores, experience.credited, config_.rl.turns));
+    line.update(more);
     for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
     run_.steps().write(line);
     log_info(cat("rl/step_", step, ": reward ", fixed(line["reward/mean"].get<double>(), 3), ", ",
                  experience.outcomes.contains("pass") ? experience.outcomes.at("pass") : 0, " of ",
                  line["rollouts"].dump(), " correct, ", examples.size(), " kept"));
     return line;
+  }
+
+  // The policy that RL began with; null = the base model.
+  const LoraAdapter* reference() {
+    if (!config_.sft.enabled) return nullptr;
+    if (!reference_) reference_ = load_checkpoint(rl_start());
+    return &*reference_;
+  }
+
+  double sampling_temperature() const {
+    return config_.rl.sampling.temperature > 0 ? config_.rl.sampling.temperature : 1;
   }
 
   std::string rl_start() const { return config_.sft.enabled ? "sft" : "fresh"; }
@@ -407,12 +427,10 @@ class Pipeline {
     if (examples.front().has_advantages()) {
       PolicyUpdate how;
       how.loss = config_.rl.loss;
-      how.temperature = config_.rl.sampling.temperature > 0 ? config_.rl.sampling.temperature : 1;
+      how.temperature = sampling_temperature();
       how.longest_answer = config_.rl.sampling.max_new_tokens;
-      if (how.loss.kl > 0 && config_.sft.enabled) {
-        if (!reference_) reference_ = load_checkpoint(rl_start());
-        how.reference = &*reference_;
-      }
+      if (how.loss.kl_in == "reward") how.loss.kl = 0;  // It is in the advantages.
+      if (how.loss.kl > 0) how.reference = reference();
       summary = with_memory_advice(what, "rl.train.micro_batch_tokens", [&] {
         return train_policy(policy(), examples, config, how, rng, on_update, optimizer);
       });

@@ -28,8 +28,16 @@ struct LayerSaved {
 
 class Graph {
  public:
-  Graph(const Weights& weights, const LoraAdapter* adapter, bool keep, Rng dropout)
-      : w_(weights), c_(weights.config), adapter_(adapter), keep_(keep), dropout_(dropout) {}
+  // For log-probabilities.
+  Graph(const Weights& weights, const LoraAdapter* adapter) : w_(weights), c_(weights.config), adapter_(adapter) {}
+  // For gradients.
+  Graph(const Weights& weights, const LoraAdapter& adapter, Keep keep, Rng dropout)
+      : w_(weights),
+        c_(weights.config),
+        adapter_(&adapter),
+        keep_(keep == Keep::kActivations),
+        inputs_only_(keep == Keep::kInputs),
+        dropout_(dropout) {}
 
   // The residual stream after the last layer, [T, H] float.
   at::Tensor run(const PackedBatch& batch) {
@@ -45,14 +53,24 @@ class Graph {
     }
     position_ = position.to(w_.device);
     at::Tensor x = w_.embedding_VH.index_select(0, tokens.to(w_.device)).to(at::kFloat);
-    saved_.resize(keep_ ? w_.layers.size() : 1);
-    for (size_t l = 0; l < w_.layers.size(); ++l) layer_forward(l, x);
+    saved_.resize(w_.layers.size());
+    for (size_t l = 0; l < w_.layers.size(); ++l) {
+      if (inputs_only_) saved_[l].x1 = x.clone();
+      layer_forward(l, x);
+    }
     return x;
   }
 
   // dx: gradient of the residual stream after the last layer; consumed.
   void backward(at::Tensor dx) {
-    for (size_t l = w_.layers.size(); l-- > 0;) layer_backward(l, dx);
+    keep_ = true;
+    for (size_t l = w_.layers.size(); l-- > 0;) {
+      if (inputs_only_) {
+        at::Tensor x = std::move(saved_[l].x1);
+        layer_forward(l, x);
+      }
+      layer_backward(l, dx);
+    }
   }
 
  private:
@@ -89,7 +107,7 @@ class Graph {
     s.a_cat = at::cat(a);
     at::Tensor input = x;
     double p = adapter_->config.dropout;
-    if (keep_ && p > 0) {
+    if ((keep_ || inputs_only_) && p > 0) {
       s.dropout_seed = dropout_.at(site).next_u64();
       input = s.input = seeded_dropout(x, p, s.dropout_seed);
     }
@@ -154,8 +172,9 @@ class Graph {
   const Weights& w_;
   const ModelConfig& c_;
   const LoraAdapter* adapter_;
-  bool keep_;
-  Rng dropout_;
+  bool keep_ = false;         // Does a forward pass save what its backward needs?
+  bool inputs_only_ = false;  // Not at first.
+  Rng dropout_{0};
   HeadCounts counts_{c_.heads, c_.kv_heads, c_.head_dim};
   Sequences sequences_;
   at::Tensor position_;
@@ -287,9 +306,10 @@ void PackedBatch::append(const std::vector<int32_t>& sequence, const std::vector
   }
 }
 
-LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout) {
+LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout,
+                            Keep keep) {
   at::InferenceMode no_autograd;
-  Graph graph(weights, &adapter, true, dropout);
+  Graph graph(weights, adapter, keep, dropout);
   at::Tensor x = graph.run(batch), dx;
   LossResult result = head_loss(weights, x, batch, 1, batch.loss_weights, false, &dx);
   graph.backward(dx);
@@ -297,9 +317,9 @@ LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const 
 }
 
 LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout,
-                            const Objective& objective) {
+                            const Objective& objective, Keep keep) {
   at::InferenceMode no_autograd;
-  Graph graph(weights, &adapter, true, dropout);
+  Graph graph(weights, adapter, keep, dropout);
   at::Tensor x = graph.run(batch), dx;
   LossResult result = head_objective(weights, x, batch, objective, &dx);
   graph.backward(dx);
@@ -308,7 +328,7 @@ LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const 
 
 LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch, double temperature) {
   at::InferenceMode no_autograd;
-  at::Tensor x = Graph(weights, adapter, false, Rng(0)).run(batch);
+  at::Tensor x = Graph(weights, adapter).run(batch);
   return head_loss(weights, x, batch, temperature, batch.loss_weights, true, nullptr);
 }
 
@@ -316,7 +336,7 @@ at::Tensor forward_logits(const Weights& weights, const LoraAdapter* adapter, co
   at::InferenceMode no_autograd;
   PackedBatch batch;
   batch.append(tokens, std::vector<float>(tokens.size(), 0));
-  at::Tensor x = Graph(weights, adapter, false, Rng(0)).run(batch);
+  at::Tensor x = Graph(weights, adapter).run(batch);
   return linear_float(weights.head, rms_norm(x, weights.final_norm_H, weights.config.rms_norm_eps, weights.dtype));
 }
 

@@ -45,12 +45,20 @@ struct Objective {
   std::function<double(const LossResult& rows, RowGradients* gradients)> loss;
 };
 
+// What is kept of the forward pass for the backward.
+enum class Keep {
+  kActivations,  // All that it needs.
+  kInputs,  // Each layer's input alone; the rest is computed again, a layer at a time (Chen et al. 2016): a forward
+            // pass more, the same bits on the CPU.
+};
+
 // Computes the loss and adds its gradient to the adapter's (REQUIRES: zero_gradients() was called, weights loaded for
 // training). `dropout` drives the adapter's dropout.
-LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout);
+LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout,
+                            Keep keep = Keep::kActivations);
 // The same for an objective: the head runs twice, first for the log-probabilities.
 LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout,
-                            const Objective& objective);
+                            const Objective& objective, Keep keep = Keep::kActivations);
 
 // Log-probabilities only; adapter may be null. No dropout.
 LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch,

@@ -182,6 +182,43 @@ TEST(Lora, FreshAdapterChangesNothingAndDropoutChangesGradients) {
   EXPECT_FALSE(at::equal(gradient(1), gradient(2)));
 }
 
+TEST(Lora, RecomputedActivationsGiveTheSameGradients) {
+  for (const char* model : {"llama_tiny", "qwen2_tiny"}) {
+    auto weights = load(kGolden + model);
+    LoraConfig config;
+    config.dropout = 0.3;
+    auto adapter = LoraAdapter::create(*weights, config, Rng(3));
+    at::manual_seed(1);
+    for (auto& p : adapter.parameters()) p.normal_(0, 0.1);
+    PackedBatch batch;
+    batch.append({1, 2, 300, 4, 5}, std::vector<float>(5, 1));
+    batch.append({9, 8, 77}, std::vector<float>(3, 0.5));
+    Objective objective{0.7, [&](const LossResult& rows, RowGradients* gradients) {
+                          gradients->weights.assign(rows.log_probs.size(), 1);
+                          gradients->entropies.assign(rows.log_probs.size(), 0.1f);
+                          return 0.0;
+                        }};
+    for (bool with_objective : {false, true}) {
+      std::vector<std::vector<at::Tensor>> gradients;
+      std::vector<LossResult> results;
+      for (Keep keep : {Keep::kActivations, Keep::kInputs}) {
+        adapter.zero_gradients();
+        results.push_back(with_objective ? forward_backward(*weights, adapter, batch, Rng(5), objective, keep)
+                                         : forward_backward(*weights, adapter, batch, Rng(5), keep));
+        gradients.emplace_back();
+        for (const auto& g : adapter.gradients()) gradients.back().push_back(g.clone());
+      }
+      EXPECT_EQ(results[0].log_probs, results[1].log_probs);
+      double size = 0;
+      for (size_t i = 0; i < gradients[0].size(); ++i) {
+        EXPECT_TRUE(at::equal(gradients[0][i], gradients[1][i])) << model << " " << i;
+        size += gradients[0][i].abs().sum().item<double>();
+      }
+      EXPECT_GT(size, 1);
+    }
+  }
+}
+
 // A loss of log-probabilities and entropies at a temperature, against its own differences.
 TEST(Objective, GradientIsTheSlopeOfTheLoss) {
   auto weights = load(kGolden + "llama_tiny");

@@ -80,6 +80,38 @@ Table cells_table(const AblationPage& page) {
   return table;
 }
 
+// What each run's RL added to what it began with. No rows where no run has both evaluations.
+Table gains_table(const AblationPage& page) {
+  Table table;
+  table.caption = "Correct after RL minus correct at its start, in points, with the 95 % interval over tasks";
+  for (const std::string& axis : page.axes) table.columns.push_back({axis, false});
+  table.columns.push_back({"seed", true});
+  std::vector<std::string> levels;
+  for (const auto& cell : page.cells) {
+    for (const RateDifference& gain : cell.gains) {
+      if (std::find(levels.begin(), levels.end(), gain.level) == levels.end()) levels.push_back(gain.level);
+    }
+  }
+  for (const std::string& level : levels) table.columns.push_back({"level " + level, true});
+  for (const auto& cell : page.cells) {
+    if (cell.gains.empty()) continue;
+    std::vector<Cell> row;
+    for (const std::string& value : cell.setting) row.push_back(text_cell(value));
+    row.push_back(text_cell(cat(cell.seed)));
+    for (const std::string& level : levels) {
+      auto it = std::find_if(cell.gains.begin(), cell.gains.end(),
+                             [&](const RateDifference& gain) { return gain.level == level; });
+      auto points = [](double share) { return cat(share > 0 ? "+" : "", fixed(100 * share, 1)); };
+      row.push_back(text_cell(
+          it == cell.gains.end() || it->tasks == 0
+              ? "-"
+              : cat(points(it->difference), " (", points(it->interval.low), " to ", points(it->interval.high), ")")));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 Document tell(const AblationPage& page) {
   Document document;
   document.title = "Ablation: " + page.name;
@@ -105,6 +137,7 @@ Document tell(const AblationPage& page) {
   }
   document.blocks.push_back(Heading{2, "Cells"});
   document.blocks.push_back(cells_table(page));
+  if (Table gains = gains_table(page); !gains.rows.empty()) document.blocks.push_back(std::move(gains));
   return document;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "eval/effects.h"
+#include "eval/metrics.h"
 
 namespace tritonrl {
 
@@ -16,6 +17,7 @@ struct AblationPage {
     int64_t seed = 1;
     std::string status;                      // "done", "failed", "missing".
     std::map<std::string, double> measures;  // Key of the measure -> mean over tasks.
+    std::vector<RateDifference> gains;       // What RL added to the correct rate, a level each and over all.
   };
   struct Shown {
     Effect effect;

@@ -10,11 +10,16 @@
 
 namespace tritonrl {
 
+double kl_estimate(const std::string& estimator, double f) {
+  if (estimator == "k1") return -f;
+  return estimator == "k2" ? f * f / 2 : std::exp(f) - f - 1;
+}
+
 void PolicyLossConfig::validate() const {
   if (clip_low < 0 || clip_low > 1 || clip_high < 0) throw usage_error("clip_low is in [0, 1], clip_high not negative");
   if (ratio_cap < 0 || kl < 0 || veto < 0) throw usage_error("ratio_cap, kl and veto must not be negative");
   if (dual_clip != 0 && dual_clip <= 1) throw usage_error("dual_clip must be above 1 (or 0 for none)");
-  if (kl > 0 && kl_estimator == "k1" && !kl_ratio) {
+  if (kl > 0 && kl_in == "loss" && kl_estimator == "k1" && !kl_ratio) {
     throw usage_error("kl_estimator: k1 has no gradient on average without kl_ratio", "",
                       "k2 or k3, or kl_ratio: true");
   }
@@ -119,7 +124,7 @@ double policy_loss(const PolicyLossConfig& config, const AnswerTerms& t, double 
     if (config.kl > 0) {
       double f = static_cast<double>(t.reference[i]) - l;
       bool k1 = config.kl_estimator == "k1", k2 = config.kl_estimator == "k2";
-      double estimate = k1 ? -f : k2 ? f * f / 2 : std::exp(f) - f - 1;
+      double estimate = kl_estimate(config.kl_estimator, f);
       double slope = k1 ? 1 : k2 ? -f : 1 - std::exp(f);
       metrics->reference_kl += estimate;
       double share = weight * config.kl * (config.kl_ratio ? r : 1);

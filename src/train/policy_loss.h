@@ -47,6 +47,7 @@ struct PolicyLossConfig {
   double dual_clip = 0;
   std::string normalise = "sequence";
   double kl = 0;
+  std::string kl_in = "loss";
   std::string kl_estimator = "k3";
   bool kl_ratio = false;
   double entropy = 0;
@@ -67,6 +68,7 @@ struct PolicyLossConfig {
     v.choice("normalise", normalise, {"sequence", "tokens", "constant", "answers"},
              "how tokens are weighed in the mean");
     v("kl", kl, "weight of the KL divergence to the policy that RL began with; 0 = off");
+    v.choice("kl_in", kl_in, {"loss", "reward"}, "a term of the loss, or off each answer's score (train/kl_reward.h)");
     v.choice("kl_estimator", kl_estimator, {"k1", "k2", "k3"}, "Schulman's estimators");
     v("kl_ratio", kl_ratio, "multiply the estimate by the importance ratio");
     v("entropy", entropy, "weight of the entropy bonus");
@@ -79,6 +81,9 @@ struct PolicyLossConfig {
   }
   void validate() const;
 };
+
+// Schulman's estimators of KL(policy || reference) from one token of the policy; f = log reference - log policy.
+double kl_estimate(const std::string& estimator, double f);
 
 // One answer, an entry a token. All spans but `reference` have the same length; reference is empty when kl is 0.
 struct AnswerTerms {

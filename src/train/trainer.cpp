@@ -58,6 +58,24 @@ PackedBatch answers_of(const Examples& examples) {
   return batch;
 }
 
+using LogProbs = std::map<const TrainExample*, std::vector<float>>;
+
+// Log-probabilities of the answers' tokens under base + adapter.
+LogProbs score_answers(const Weights& weights, const LoraAdapter* adapter, const Examples& answers, double temperature,
+                       int64_t micro_batch_tokens) {
+  LogProbs out;
+  for (const Examples& part : cut(answers, micro_batch_tokens)) {
+    auto log_probs = forward(weights, adapter, answers_of(part), temperature).log_probs;
+    auto at = log_probs.begin();
+    for (const TrainExample* example : part) {
+      int64_t n = tokens_of(*example) - example->answer_begin;
+      out[example].assign(at, at + n);
+      at += n;
+    }
+  }
+  return out;
+}
+
 class Training {
  public:
   Training(Policy& policy, const TrainConfig& config, const Rng& rng, const OnUpdate& on_update, AdamW* optimizer)
@@ -154,6 +172,8 @@ class Training {
         "(run.start_from takes over its SFT)");
   }
 
+  Keep keep() const { return config_.recompute ? Keep::kInputs : Keep::kActivations; }
+
   Policy& policy_;
   const TrainConfig& config_;
   Rng rng_;
@@ -185,7 +205,7 @@ class Imitation : public Training {
         for (float& w : weights) w = static_cast<float>(w / total);
         batch.append(example->tokens, weights);
       }
-      report->loss += forward_backward(policy_.weights(), policy_.adapter(), batch, dropout.at(p)).loss;
+      report->loss += forward_backward(policy_.weights(), policy_.adapter(), batch, dropout.at(p), keep()).loss;
       report->tokens += batch.size();
     }
     return true;
@@ -208,18 +228,8 @@ class PolicyGradient : public Training {
     if (loss.kl > 0) score(how_.reference, &reference_);
   }
 
-  // Log-probabilities of all usable answers under base + adapter.
-  void score(const LoraAdapter* adapter, std::map<const TrainExample*, std::vector<float>>* out) const {
-    for (const Examples& part : cut(usable_, config_.micro_batch_tokens)) {
-      auto log_probs = forward(policy_.weights(), adapter, answers_of(part), how_.temperature).log_probs;
-      size_t at = 0;
-      for (const TrainExample* example : part) {
-        size_t n = example->sampled_log_probs.size();
-        (*out)[example].assign(log_probs.begin() + static_cast<int64_t>(at),
-                               log_probs.begin() + static_cast<int64_t>(at + n));
-        at += n;
-      }
-    }
+  void score(const LoraAdapter* adapter, LogProbs* out) const {
+    *out = score_answers(policy_.weights(), adapter, usable_, how_.temperature, config_.micro_batch_tokens);
   }
 
   bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) override {
@@ -237,7 +247,7 @@ class PolicyGradient : public Training {
                             return loss_of(part, rows, static_cast<int64_t>(chosen.size()), all_tokens, gradients,
                                            &report->policy);
                           }};
-      report->loss += forward_backward(policy_.weights(), policy_.adapter(), batch, dropout, objective).loss;
+      report->loss += forward_backward(policy_.weights(), policy_.adapter(), batch, dropout, objective, keep()).loss;
       report->tokens += batch.size();
     }
     return !counted.empty();
@@ -274,7 +284,7 @@ class PolicyGradient : public Training {
 
   const PolicyUpdate& how_;
   double dropout_;
-  std::map<const TrainExample*, std::vector<float>> old_, reference_;
+  LogProbs old_, reference_;
 };
 
 }  // namespace
@@ -282,6 +292,25 @@ class PolicyGradient : public Training {
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
                    const OnUpdate& on_update, AdamW* optimizer) {
   return Imitation(policy, config, rng, on_update, optimizer).run(examples);
+}
+
+std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers,
+                                       const std::string& estimator, double temperature, const LoraAdapter* reference,
+                                       int64_t micro_batch_tokens) {
+  Examples all;
+  for (const TrainExample& answer : answers) all.push_back(&answer);
+  const LoraAdapter* own = policy.has_adapter() ? &policy.adapter() : nullptr;
+  auto here = score_answers(policy.weights(), own, all, temperature, micro_batch_tokens);
+  auto there = score_answers(policy.weights(), reference, all, temperature, micro_batch_tokens);
+  std::vector<double> out;
+  for (const TrainExample* answer : all) {
+    double sum = 0;
+    for (size_t t = 0; t < here[answer].size(); ++t) {
+      sum += kl_estimate(estimator, static_cast<double>(there[answer][t]) - here[answer][t]);
+    }
+    out.push_back(sum);
+  }
+  return out;
 }
 
 TrainSummary train_policy(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config,

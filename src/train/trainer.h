@@ -18,6 +18,7 @@ struct TrainConfig {
   int64_t micro_batch_tokens = 4096;  // Tokens per forward and backward; an update accumulates as many as it needs.
   int64_t max_tokens = 2048;          // Longer examples are left out, and counted.
   int64_t max_steps = 0;              // 0 = as many as the epochs give.
+  bool recompute = false;             // Activations are not kept but computed again (model/train_graph.h).
   OptimizerConfig optimizer;
 
   template <class V>
@@ -27,6 +28,8 @@ struct TrainConfig {
     v("micro_batch_tokens", micro_batch_tokens, "tokens per forward and backward; updates accumulate");
     v("max_tokens", max_tokens, "longer examples are left out");
     v("max_steps", max_steps, "0 = as many as the epochs give");
+    v("recompute", recompute,
+      "compute activations again for the gradient instead of keeping them: less memory, slower");
     v("optimizer", optimizer, "");
   }
   void validate() const;
@@ -65,6 +68,13 @@ struct TrainSummary {
 // Deterministic from rng on the CPU. Throws Error (environment) when loss, gradient or adapter are not finite any more.
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
                    const OnUpdate& on_update = {}, AdamW* optimizer = nullptr);
+
+// Of each answer: the divergence of policy.adapter() as it is from `reference` (null = the base model), estimated on
+// the answer's own tokens and summed over them, in nats; k1, k2 or k3 as in policy_loss.h. For KL as a part of the
+// reward.
+std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers,
+                                       const std::string& estimator, double temperature, const LoraAdapter* reference,
+                                       int64_t micro_batch_tokens);
 
 // The same on examples with advantages, by train/policy_loss.h and without dropout: a ratio is between policies, and a
 // dropped-out one is another. "Old" is the policy as it is now: its log-probabilities are computed first, unless there

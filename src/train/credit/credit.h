@@ -37,7 +37,7 @@ struct Judged {
   double noise = 0;  // How far the reward may be moved by the noise of timing alone.
   // Credit by parts (reward shape hierarchical): tokens before `code` are the plan and earn `plan`, the others
   // `reward`. An answer without code has no plan: all of it failed.
-  std::optional<std::pair<int64_t, int64_t>> code;
+  std::optional<std::pair<int64_t, int64_t>> code = {};
   double plan = 0, plan_noise = 0;
   int64_t turn = 1;  // The rollout's.
 };

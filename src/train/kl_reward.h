@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// KL in the reward (Ziegler et al. 2019; TRL's RLOO): instead of a term of the loss, the divergence from the policy
+// that RL began with is taken off each answer's score before credit is given.
+#pragma once
+
+#include <vector>
+
+#include "train/policy_loss.h"
+#include "train/trainer.h"
+
+namespace tritonrl {
+
+// score -= loss.kl * divergence, of every answer that has a score: reward and, with parts, plan. The divergence is the
+// estimate loss.kl_estimator on the answer's own tokens, summed over them, of policy.adapter() as it is from
+// `reference` (null = the base model), in nats. Returns its mean over those answers. REQUIRES: scores as groups.
+double subtract_divergence(Policy& policy, const std::vector<Group>& groups, const LoraAdapter* reference,
+                           const PolicyLossConfig& loss, double temperature, int64_t micro_batch_tokens,
+                           Scores* scores);
+
+}  // namespace tritonrl

@@ -4,19 +4,13 @@
 #
 #   dev/gpu_check.sh PREFIX GGUF OUT [NAME:ARGUMENTS ...]
 #
-# PREFIX comes from tools/make_offline_prefix.sh (with a numpy wheel in PREFIX/whl where the machine's numpy is too new
-# for Triton's interpreter). Each NAME:ARGUMENTS is one `tritonrl train` into OUT/NAME.
+# PREFIX as for dev/gpu_build.sh. Each NAME:ARGUMENTS is one `tritonrl train` into OUT/NAME.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-prefix=$PWD/$1 gguf=$2 out=$3
+. dev/gpu_build.sh
+prefix=$1 gguf=$2 out=$3
 shift 3
-python=$(command -v python3)
-build=/tmp/build
-[ -d "$prefix/whl" ] && "$python" -m pip install -q --no-index --no-deps --force-reinstall "$prefix"/whl/*.whl 2>&1 | tail -n 1
-cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRITONRL_DEPS="$prefix" -DTRITONRL_PYTHON="$python" >"$out/cmake.log" 2>&1 ||
-  { tail -n 20 "$out/cmake.log"; exit 1; }
-time ninja -C $build -k0 -j"$(nproc)" >"$out/build.log" 2>&1 || { grep -E "error:|FAILED" "$out/build.log" | head -n 20; }
-[ -x $build/tritonrl ] || exit 1
+gpu_build "$prefix" "$out" -k0 all
 [ -d models/smollm2-135m-instruct ] || $build/tritonrl model import "$gguf" models/smollm2-135m-instruct
 $build/tritonrl doctor
 if [ ! -e /tmp/tested ]; then

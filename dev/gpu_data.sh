@@ -4,21 +4,14 @@
 #
 #   dev/gpu_data.sh PREFIX OUT COUNT [ARGUMENTS of tritonrl data synth ...]
 #
-# PREFIX as for dev/gpu_check.sh. Goes on where it was stopped (/tmp/tasks.jsonl). OUT gets the verdicts, the page of
+# PREFIX as for dev/gpu_build.sh. Goes on where it was stopped (/tmp/tasks.jsonl). OUT gets the verdicts, the page of
 # `data stats` and, packed, the tasks.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-prefix=$PWD/$1 out=$2 count=$3
+. dev/gpu_build.sh
+prefix=$1 out=$2 count=$3
 shift 3
-python=$(command -v python3)
-build=/tmp/build
-[ -d "$prefix/whl" ] && "$python" -m pip install -q --no-index --no-deps --force-reinstall "$prefix"/whl/*.whl 2>&1 | tail -n 1
-if [ ! -x $build/tritonrl ]; then
-  cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRITONRL_DEPS="$prefix" -DTRITONRL_PYTHON="$python" >"$out/cmake.log" 2>&1 ||
-    { tail -n 20 "$out/cmake.log"; exit 1; }
-  ninja -C $build -j"$(nproc)" tritonrl tritonrl_judge tritonrl_replay >"$out/build.log" 2>&1 ||
-    { grep -E "error|FAILED" "$out/build.log" | head -n 20; exit 1; }
-fi
+gpu_build "$prefix" "$out" tritonrl tritonrl_judge tritonrl_replay
 time timeout "${LIMIT:-420}" $build/tritonrl data synth --solved "$count" --out /tmp/tasks.jsonl --verify --set 'verify.skip_stages=[time]' "$@" 2>&1 | tail -n 40
 wc -l /tmp/tasks.jsonl* 2>/dev/null
 gzip -c /tmp/tasks.jsonl.verdicts.jsonl >"$out/verdicts.jsonl.gz"

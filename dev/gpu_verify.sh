@@ -4,19 +4,14 @@
 #
 #   dev/gpu_verify.sh PREFIX OUT TASKS.jsonl [ARGUMENTS of bench_references ...]
 #
-# PREFIX as for dev/gpu_check.sh. First one honest and one wrong candidate, then every case file under tests/cases, then
+# PREFIX as for dev/gpu_build.sh. First one honest and one wrong candidate, then every case file under tests/cases, then
 # the references of TASKS.jsonl judged against themselves; with TIMING=1 also bench_timing.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-prefix=$PWD/$1 out=$2 tasks=$3
+. dev/gpu_build.sh
+prefix=$1 out=$2 tasks=$3
 shift 3
-python=$(command -v python3)
-build=/tmp/build
-[ -d "$prefix/whl" ] && "$python" -m pip install -q --no-index --no-deps --force-reinstall "$prefix"/whl/*.whl 2>&1 | tail -n 1
-cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRITONRL_BENCH=ON -DTRITONRL_DEPS="$prefix" \
-  -DTRITONRL_PYTHON="$python" >"$out/cmake.log" 2>&1 || { tail -n 20 "$out/cmake.log"; exit 1; }
-time ninja -C $build -j"$(nproc)" tritonrl bench_references bench_timing tritonrl_judge tritonrl_replay verify_gpu_test cases_test \
-  >"$out/build.log" 2>&1 || { grep -E "error|FAILED" "$out/build.log" | head -n 20; exit 1; }
+gpu_build "$prefix" "$out" tritonrl bench_references bench_timing tritonrl_judge tritonrl_replay verify_gpu_test cases_test
 (cd $build && ctest -R verify_gpu_test --output-on-failure 2>&1 | tail -n 30)
 for case in honest/softmax_row honest/swish_basic; do
   timeout 120 $build/tritonrl verify tests/cases/$case.py --task tests/cases/tasks/softmax.py --json >"$out/$(basename $case).json" 2>"$out/$(basename $case).err"

@@ -106,7 +106,7 @@ TEST_F(Safety, KilledAtRandomMomentsItEndsWithTheSameBits) {
   const char* asked = std::getenv("TRITONRL_KILLS");
   int64_t kills = asked ? std::stoll(asked) : 3;
   const std::vector<std::string> sets = {"rl.steps=10", "checkpoint.keep_last=1", "checkpoint.keep_best=true",
-                                         "checkpoint.after_save=echo $TRITONRL_STEP"};
+                                         "checkpoint.after_save=echo $TRITONRL_STEP", "checkpoint.every_updates=1"};
   Ended whole = run(command("whole", sets));
   ASSERT_EQ(whole.code, 0) << whole.said;
   Rng rng(static_cast<uint64_t>(::time(nullptr)));  // Other moments each time; they are in the message.
@@ -152,6 +152,26 @@ TEST_F(Safety, ToldToStopInAnyPhaseItLeavesSoonAndGoesOnLater) {
   Ended last = run(command("stopped"));
   ASSERT_EQ(last.code, 0) << last.said;
   expect_same_run(folder_ / "stopped", folder_ / "whole");
+}
+
+TEST_F(Safety, FineTuningThatWasStoppedGoesOnBehindItsLastUpdate) {
+  const std::vector<std::string> sets = {"sft.epochs=12", "rl.steps=1", "checkpoint.every_updates=5"};
+  Ended whole = run(command("whole", sets));
+  ASSERT_EQ(whole.code, 0) << whole.said;
+  bool within = false;
+  for (double delay : {0.5, 0.2, 1.0, 0.05, 2.0}) {  // Until one falls into the fine-tuning.
+    std::string name = cat("stopped_", delay);
+    run(command(name, sets), StopAt{"base, level all", SIGTERM, delay});
+    Json phases = read_json(folder_ / name / "state.json")["phases"];
+    if (!phases.contains("sft/part_1") || phases.contains("sft")) continue;
+    within = true;
+    Ended rest = run(command(name, sets));
+    ASSERT_EQ(rest.code, 0) << rest.said;
+    EXPECT_THAT(rest.said, HasSubstr("sft: goes on behind update"));
+    expect_same_run(folder_ / name, folder_ / "whole");
+    break;
+  }
+  EXPECT_TRUE(within);
 }
 
 TEST_F(Safety, NumbersThatAreNoneEndTheRunAndTheLastCheckpointIsWhole) {

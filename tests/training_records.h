@@ -21,7 +21,9 @@ inline std::vector<Json> steps_of(const std::filesystem::path& run) {
                       key.ends_with("_per_s");
       if (!measured) kept[key] = value;
     }
-    last[{line.at("phase").get<std::string>() + "|" + line.at("unit").get<std::string>(), line.at("step")}] = kept;
+    // Where a supervised run was stopped is no result of it.
+    if (line.at("phase") == "sft") kept["unit"] = "sft";
+    last[{line.at("phase").get<std::string>() + "|" + kept.at("unit").get<std::string>(), line.at("step")}] = kept;
   });
   std::vector<Json> out;
   for (auto& [key, line] : last) out.push_back(std::move(line));

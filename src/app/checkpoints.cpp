@@ -111,6 +111,16 @@ int64_t Checkpoints::last_step() const {
   return step;
 }
 
+void Checkpoints::remove(const std::string& beginning, const std::string& kept) {
+  std::vector<fs::path> going;
+  for (const auto& entry : fs::directory_iterator(run_.path() / "checkpoints")) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with(beginning) && name != kept && entry.path().extension() != ".tmp")
+      going.push_back(entry.path());
+  }
+  for (const fs::path& folder : going) remove_whole(folder);
+}
+
 void Checkpoints::resume() {
   std::vector<fs::path> leftovers;
   for (const auto& entry : fs::directory_iterator(run_.path() / "checkpoints")) {

@@ -37,6 +37,9 @@ class Checkpoints {
   void save(const std::string& name, const std::filesystem::path& model,
             const std::function<void(const std::filesystem::path& folder)>& write);
 
+  // Removes those whose name begins with `beginning`, but for the one called `kept`.
+  void remove(const std::string& beginning, const std::string& kept = "");
+
   // Phase "sft" (step 0) or "rl/step_N" is recorded as done, and its checkpoint is there: hands it to the command,
   // notes the best one and removes what is not to be kept. A checkpoint that waits for its command is kept until then.
   void done(int64_t step);

@@ -96,6 +96,7 @@ struct RlConfig {
 
 // Which checkpoints of a run are kept, and what is done with each. The state that a run goes on from is always kept.
 struct CheckpointConfig {
+  int64_t every_updates = 100;
   int64_t keep_last = 0;
   bool keep_best = false;
   std::string after_save;
@@ -103,6 +104,8 @@ struct CheckpointConfig {
 
   template <class V>
   void for_each_field(V& v) {
+    v("every_updates", every_updates,
+      "supervised fine-tuning is saved after so many updates, and whenever it is stopped; 0 = only then");
     v("keep_last", keep_last, "checkpoints of the last so many RL steps are kept, and the one of SFT; 0 = of all");
     v("keep_best", keep_best,
       "keep also the checkpoint with the highest mean reward of training (of the rollouts drawn from it, in the step "

@@ -231,18 +231,63 @@ class Pipeline {
 
   // ---------------------------------------------------------------------------------------------------------- training
 
+  // In parts, each with its checkpoint, so that a run that was stopped goes on within it.
   void supervised() {
-    if (run_.phase_done("sft")) return;
-    policy().set_adapter(LoraAdapter::create(policy().weights(), config_.lora, rng_.at("lora")));
+    if (run_.phase_done("sft")) return checkpoints_.remove(kSftPart);
+    int64_t part = 0;
+    while (run_.phase_done(sft_part(part + 1))) ++part;
+    Json so_far = part > 0 ? run_.phase_data(sft_part(part)) : Json::object();
+    if (!so_far.contains("whole")) so_far = fine_tune(part, so_far);
+    Json summary = so_far.at("whole");
+    run_.mark_done("sft", summary);
+    checkpoints_.remove(kSftPart);
+    checkpoints_.done(0);
+  }
+
+  static std::string sft_part(int64_t part) { return cat("sft/part_", part); }
+  static constexpr const char* kSftPart = "sft_part_";
+  static std::string sft_checkpoint(int64_t part) { return cat(kSftPart, part); }
+
+  // Goes on behind `part` parts; `so_far` is what the last of them noted. Returns what the last one of all notes.
+  Json fine_tune(int64_t part, Json so_far) {
+    policy().set_adapter(part > 0 ? load_checkpoint(sft_checkpoint(part))
+                                  : LoraAdapter::create(policy().weights(), config_.lora, rng_.at("lora")));
+    policy().adapter().config.dropout = config_.lora.dropout;
+    AdamW optimizer(config_.sft.optimizer, policy().adapter().parameters());
+    if (part > 0) {
+      optimizer.load((checkpoints_.path(sft_checkpoint(part)) / "optimizer.safetensors").string());
+      log_info(cat("sft: goes on behind update ", so_far.at("steps").get<int64_t>()));
+    }
     std::vector<TrainExample> examples;
     for (const Task& task : splits_.train) {
       EncodedExample encoded = policy().encode_example(policy().encode_prompt(task), answer_for(task));
       examples.push_back(supervised_example(std::move(encoded.tokens), encoded.answer_begin, task.id));
     }
-    TrainSummary summary = train_examples(examples, config_.sft, rng_.at("sft"), "sft", "sft");
+    double before = so_far.value("seconds", 0.0), start = now_s();
+    auto after = [&](const UpdateReport& r) {
+      if (r.step == 1) so_far["first_loss"] = r.loss;
+      so_far["tokens"] = so_far.value("tokens", int64_t{0}) + r.tokens;
+      so_far["steps"] = r.step;
+      so_far["last_loss"] = r.loss;
+      so_far["seconds"] = before + now_s() - start;
+      int64_t every = config_.checkpoint.every_updates;
+      if (!interrupted() && (every == 0 || r.step % every != 0 || r.step == r.steps)) return;
+      ++part;
+      save_checkpoint(sft_checkpoint(part), &optimizer);
+      run_.mark_done(sft_part(part), so_far);
+      checkpoints_.remove(kSftPart, sft_checkpoint(part));
+    };
+    SftPart how{&optimizer, so_far.value("steps", int64_t{0}), &part, after};
+    TrainSummary summary = train_examples(examples, config_.sft, rng_.at("sft"), "sft", "sft", nullptr, &how);
+    summary.steps = so_far.value("steps", summary.steps);
+    summary.first_loss = so_far.value("first_loss", summary.first_loss);
+    summary.last_loss = so_far.value("last_loss", summary.last_loss);
+    summary.tokens = so_far.value("tokens", summary.tokens);
+    summary.seconds = so_far.value("seconds", summary.seconds);
     save_checkpoint("sft");
-    run_.mark_done("sft", to_json(summary));
-    checkpoints_.done(0);
+    so_far["whole"] = to_json(summary);
+    run_.mark_done(sft_part(part + 1), so_far);
+    return so_far;
   }
 
   // What the rollouts of one step brought.
@@ -401,8 +446,17 @@ class Pipeline {
 
   std::string rl_start() const { return config_.sft.enabled ? "sft" : "fresh"; }
 
+  // Supervised fine-tuning that goes on and can be stopped.
+  struct SftPart {
+    AdamW* optimizer;
+    int64_t from_update;
+    const int64_t* done;  // Parts that are behind it.
+    std::function<void(const UpdateReport&)> after;
+  };
+
   TrainSummary train_examples(const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
-                              const std::string& phase, const std::string& what, AdamW* optimizer = nullptr) {
+                              const std::string& phase, const std::string& what, AdamW* optimizer = nullptr,
+                              const SftPart* part = nullptr) {
     std::optional<Progress> bar;
     auto on_update = [&](const UpdateReport& r) {
       if (!bar) bar.emplace(what, r.steps, "steps");
@@ -410,7 +464,7 @@ class Pipeline {
       double rate = static_cast<double>(r.tokens) / r.seconds;
       bar->update(r.step, cat("loss ", fixed(r.loss, 3), ", ", fixed(rate, 0), " tokens/s"));
       Json line = {{"phase", phase == "sft" ? phase : phase + "/update"},
-                   {"unit", phase},
+                   {"unit", part ? sft_part(*part->done + 1) : phase},
                    {"step", r.step},
                    {"loss", r.loss},
                    {"lr", r.lr},
@@ -421,6 +475,7 @@ class Pipeline {
                    {"seconds", r.seconds}};
       add_policy_metrics(r.policy, &line);
       run_.steps().write(line);
+      if (part) part->after(r);
       return true;
     };
     TrainSummary summary;
@@ -434,8 +489,12 @@ class Pipeline {
       summary = with_memory_advice(what, "rl.train.micro_batch_tokens", [&] {
         return train_policy(policy(), examples, config, how, rng, on_update, optimizer);
       });
+    } else if (part) {
+      summary = with_memory_advice(what, "sft.micro_batch_tokens", [&] {
+        return train(policy(), examples, config, rng, on_update, part->optimizer, part->from_update);
+      });
     } else {
-      summary = with_memory_advice(what, phase == "sft" ? "sft.micro_batch_tokens" : "rl.train.micro_batch_tokens",
+      summary = with_memory_advice(what, "rl.train.micro_batch_tokens",
                                    [&] { return train(policy(), examples, config, rng, on_update, optimizer); });
     }
     if (interrupted()) throw Interrupted();

@@ -86,7 +86,7 @@ class Training {
   }
   virtual ~Training() = default;
 
-  TrainSummary run(const std::vector<TrainExample>& examples) {
+  TrainSummary run(const std::vector<TrainExample>& examples, int64_t from_update = 0) {
     double start = now_s();
     int64_t longest = std::min(config_.max_tokens, policy_.weights().rope.cos.size(0));
     for (const auto& example : examples) {
@@ -106,9 +106,9 @@ class Training {
     begin(steps);
     bool constant = config_.optimizer.schedule == "constant";
     Examples order;
-    for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t step = from_update; step < steps; ++step) {
       double step_start = now_s();
-      if (step % per_epoch == 0) {
+      if (order.empty() || step % per_epoch == 0) {
         order = usable_;
         Rng shuffle = rng_.at("epoch").at(static_cast<uint64_t>(step / per_epoch));
         shuffle.shuffle(order);
@@ -132,7 +132,7 @@ class Training {
       summary_.steps = step + 1;
       summary_.tokens += report.tokens;
       summary_.policy.add(report.policy);
-      if (step == 0) summary_.first_loss = report.loss;
+      if (step == from_update) summary_.first_loss = report.loss;
       summary_.last_loss = report.loss;
       bool go_on = !on_update_ || on_update_(report);
       if (!go_on || interrupted()) {
@@ -290,8 +290,9 @@ class PolicyGradient : public Training {
 }  // namespace
 
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
-                   const OnUpdate& on_update, AdamW* optimizer) {
-  return Imitation(policy, config, rng, on_update, optimizer).run(examples);
+                   const OnUpdate& on_update, AdamW* optimizer, int64_t from_update) {
+  CHECK(from_update == 0 || optimizer) << "going on needs the optimizer's state";
+  return Imitation(policy, config, rng, on_update, optimizer).run(examples, from_update);
 }
 
 std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers,

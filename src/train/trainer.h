@@ -65,9 +65,11 @@ struct TrainSummary {
 
 // Trains policy.adapter() (REQUIRES: has one) on examples to imitate: every update's loss is
 // sum(weight * -log p) / sum(|weight|) over its examples. `optimizer` goes on from where it is; null = a fresh one.
+// from_update: so many updates are behind adapter and optimizer already; the rest comes with the same bits (on the CPU)
+// as if there had been no break.
 // Deterministic from rng on the CPU. Throws Error (environment) when loss, gradient or adapter are not finite any more.
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
-                   const OnUpdate& on_update = {}, AdamW* optimizer = nullptr);
+                   const OnUpdate& on_update = {}, AdamW* optimizer = nullptr, int64_t from_update = 0);
 
 // Of each answer: the divergence of policy.adapter() as it is from `reference` (null = the base model), estimated on
 // the answer's own tokens and summed over them, in nats; k1, k2 or k3 as in policy_loss.h. For KL as a part of the

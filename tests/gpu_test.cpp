@@ -70,7 +70,7 @@ TEST_P(Gpu, GreedyGenerationEqualsTheCpus) {
   greedy.max_new_tokens = 10;
   auto run = [&](std::shared_ptr<const Weights> weights) {
     std::vector<std::vector<int32_t>> tokens;
-    for (int64_t slots : {4, 40}) {  // On the GPU, with 40 the prompts are computed two at a time.
+    for (int64_t slots : {4, 40}) {  // On the GPU, with 40 the prompts are computed together.
       Decoder decoder(weights, slots, 32);
       for (const auto& answers : generate(decoder, requests, greedy, {})) {
         for (const Generated& answer : answers) tokens.push_back(answer.tokens);

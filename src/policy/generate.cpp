@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kPrefillRows = 512;  // Prompt rows of one call.
 constexpr int64_t kGpuPrefillRows = 4096;
+constexpr int64_t kMostPrompts = 32;  // Computed at once.
 
 struct Active {
   size_t request = 0;
@@ -37,7 +38,9 @@ class Engine {
       total_ += requests[r].samples;
     }
     if (!decoder.weights().device.is_cpu()) {
-      prefixes_ = std::clamp<int64_t>(decoder.slots() / 16, 1, 32);
+      int64_t spare = decoder.slots() - total_;  // No sample that has room is to wait for a prompt's slot.
+      prefixes_ = std::clamp<int64_t>(spare >= 0 ? spare : decoder.slots() / 16, 1,
+                                      std::min(kMostPrompts, decoder.slots() - 1));
       prefill_rows_ = kGpuPrefillRows;
     }
     for (int64_t s = decoder.slots() - prefixes_ - 1; s >= 0; --s) free_.push_back(static_cast<int32_t>(s));

@@ -211,6 +211,8 @@ TEST(RunDir, GoesOnBehindTheLastFinishedPhase) {
     run.steps().write({{"phase", "sft"}, {"step", 1}, {"time", 5}});
     run.steps().write({{"phase", "rl"}, {"unit", "rl/step_1"}, {"step", 1}});
     run.mark_done("sft", {{"loss", 0.5}});
+    write_file(folder + "/rollouts/step_1.jsonl.tmp4711", "{\"hal");  // It was killed while writing this.
+    write_file(folder + "/rollouts/step_1.tmpl", "");
   }
   RunDir again = RunDir::open(folder, "a: 1\n", false);
   EXPECT_TRUE(again.phase_done("sft"));
@@ -218,6 +220,8 @@ TEST(RunDir, GoesOnBehindTheLastFinishedPhase) {
   EXPECT_FALSE(again.phase_done("rl/step_1"));
   EXPECT_EQ(read_file(folder + "/steps.jsonl"),
             "{\"phase\":\"sft\",\"step\":1,\"time\":5}\n");  // The unfinished phase's line is gone.
+  EXPECT_FALSE(fs::exists(folder + "/rollouts/step_1.jsonl.tmp4711"));
+  EXPECT_TRUE(fs::exists(folder + "/rollouts/step_1.tmpl"));
 }
 
 TEST(RunDir, RefusesAnotherConfigAndForeignFolders) {

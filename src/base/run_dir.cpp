@@ -32,6 +32,20 @@ void drop_unfinished(const fs::path& file, const Json& state) {
   if (dropped) write_file(file, kept);
 }
 
+// Drops what was being written (write_file) when the run was killed.
+void drop_half_written(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    std::string name = entry.path().filename().string();
+    size_t at = name.rfind(".tmp");
+    if (at == std::string::npos || at + 4 == name.size() || !entry.is_regular_file()) continue;
+    if (name.find_first_not_of("0123456789", at + 4) == std::string::npos) found.push_back(entry.path());
+  }
+  std::error_code ignored;  // What cannot be removed does no harm.
+  for (const fs::path& file : found) fs::remove(file, ignored);
+}
+
 }  // namespace
 
 RunDir RunDir::open(const fs::path& path, const std::string& config_yaml, bool overwrite) {
@@ -59,6 +73,7 @@ RunDir RunDir::open(const fs::path& path, const std::string& config_yaml, bool o
     }
     drop_unfinished(path / "steps.jsonl", state);
     drop_unfinished(path / "verdicts.jsonl", state);
+    for (const fs::path& folder : {path, path / "rollouts", path / "tasks"}) drop_half_written(folder);
   } else {
     write_file(config, config_yaml);
   }

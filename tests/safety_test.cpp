@@ -158,7 +158,8 @@ TEST_F(Safety, VerifyingWhileSamplingEndsWithTheSameBits) {
     expect_same_run(folder_ / cat("beside", turns), folder_ / cat("apart", turns));
     EXPECT_THAT(apart.said, Not(HasSubstr("tokens/s, ")));
     EXPECT_THAT(beside.said, HasSubstr("tokens/s, "));  // ..., so many verified.
-    Rng rng(static_cast<uint64_t>(::time(nullptr)));    // Other moments each time; they are in the message.
+    EXPECT_EQ(beside.said.find("rl/step_2: turn 2: sampling") != std::string::npos, *turns == '2');
+    Rng rng(static_cast<uint64_t>(::time(nullptr)));  // Other moments each time; they are in the message.
     std::string moments;
     for (int i = 0; i < 2; ++i) {
       const char* text = i == 0 ? "eval/base: verifying" : "rl/step_1: reward";  // The step behind it is stopped.

@@ -20,6 +20,7 @@ namespace tritonrl {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 namespace fs = std::filesystem;
 
 class Safety : public testing::Test {
@@ -139,9 +140,46 @@ TEST_F(Safety, KilledAtRandomMomentsItEndsWithTheSameBits) {
   EXPECT_FALSE(HasFailure()) << moments;
 }
 
+// Answers verified while others are sampled: nothing but times may tell the run from one that did one thing after the
+// other, wherever it was stopped.
+TEST_F(Safety, VerifyingWhileSamplingEndsWithTheSameBits) {
+  for (const char* turns : {"1", "2"}) {
+    auto streaming = [&](const std::string& name, const std::string& stream) {
+      return command(
+          cat(name, turns),
+          {"sft.enabled=false", "policy.max_prompt_tokens=7000", "rl.train.max_tokens=7200", "rl.steps=2",
+           "rl.samples=8", "rl.sampling.max_new_tokens=150", "rl.sampling.temperature=1", "verify.seed=4294967311",
+           cat("rl.turns=", turns), cat("eval.turns=", turns), "rl.stream=" + stream, "eval.stream=" + stream});
+    };
+    Ended apart = run(streaming("apart", "false"));
+    ASSERT_EQ(apart.code, 0) << apart.said;
+    Ended beside = run(streaming("beside", "true"));
+    ASSERT_EQ(beside.code, 0) << beside.said;
+    expect_same_run(folder_ / cat("beside", turns), folder_ / cat("apart", turns));
+    EXPECT_THAT(apart.said, Not(HasSubstr("tokens/s, ")));
+    EXPECT_THAT(beside.said, HasSubstr("tokens/s, "));  // ..., so many verified.
+    EXPECT_EQ(beside.said.find("rl/step_2: turn 2: sampling") != std::string::npos, *turns == '2');
+    Rng rng(static_cast<uint64_t>(::time(nullptr)));  // Other moments each time; they are in the message.
+    std::string moments;
+    for (int i = 0; i < 2; ++i) {
+      const char* text = i == 0 ? "eval/base: verifying" : "rl/step_1: reward";  // The step behind it is stopped.
+      double moment = rng.uniform();
+      Ended stopped = run(streaming("stopped", "true"), StopAt{text, i == 0 ? SIGTERM : SIGKILL, moment});
+      moments += cat(" ", text, " + ", fixed(moment, 2), " s -> ", stopped.code, ";");
+      if (stopped.code != 0) EXPECT_EQ(stopped.code, i == 0 ? 130 : 128 + SIGKILL) << stopped.said;
+    }
+    Ended last = run(streaming("stopped", "true"));
+    ASSERT_EQ(last.code, 0) << moments << last.said;
+    expect_same_run(folder_ / cat("stopped", turns), folder_ / cat("apart", turns));
+    EXPECT_FALSE(HasFailure()) << moments;
+    std::cout << turns << " turns, " << fixed(apart.seconds, 1) << " s:" << moments << "\n";
+  }
+}
+
 TEST_F(Safety, ToldToStopInAnyPhaseItLeavesSoonAndGoesOnLater) {
   Ended whole = run(command("whole"));
   ASSERT_EQ(whole.code, 0) << whole.said;
+  EXPECT_THAT(whole.said, Not(HasSubstr("tokens/s, "))) << "on the CPU nothing is verified while sampling";
   for (const char* phase : {"run directory: ", "verifying solutions", "eval/base: sampling", "sft: ",
                             "eval/sft: verifying", "rl/step_1: sampling", "rl 2: ", "rl/step_3: reward", "eval/rl: "}) {
     Ended stopped = run(command("stopped"), phase, SIGTERM);

@@ -58,6 +58,7 @@ struct RlConfig {
   std::string overlong = "none";
   int64_t overlong_tokens = 64;
   int64_t resample_rounds = 0;
+  std::string stream = "auto";
   SamplingConfig sampling;
   TrainConfig train;
   bool audit = false;
@@ -86,6 +87,9 @@ struct RlConfig {
       "further rounds of tasks in a step while groups whose rewards are all equal leave less than tasks_per_step "
       "(DAPO's "
       "dynamic sampling); 0 = keep every group");
+    v.choice("stream", stream, {"auto", "true", "false"},
+             "verify answers while others of the step are sampled, by the same policy; auto = where it is on a GPU (on "
+             "the CPU both want the same cores)");
     v("sampling", sampling, "");
     v("train", train, "");
     v("audit", audit,

@@ -180,15 +180,17 @@ class Pipeline {
       Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
       Verified verified = with_memory_advice(phase, "policy.slots or eval.sampling.max_new_tokens", [&] {
         return hold_conversations(policy(), judge_of_results(), splits_.heldout, config_.eval.samples,
-                                  config_.eval.sampling, rng, phase, eval_turns(config_));
+                                  config_.eval.sampling, rng, phase, eval_turns(config_),
+                                  should_stream(config_.eval.stream, policy()));
       });
       for (const auto& group : verified.verdicts) {
         for (const Verdict& verdict : group) record(verdict, phase, reward(verdict, config_.reward));
       }
       auto records = records_of(verified);
       save_records(file, records);
-      run_.mark_done(phase, {{"rollout_seconds", verified.rollout_seconds},
-                             {"verify_seconds", verified.verify_seconds},
+      run_.mark_done(phase, {{"rollout_seconds", verified.times.rollout},
+                             {"verify_seconds", verified.times.verify},
+                             {"verify_alone_seconds", verified.times.verify_alone},
                              {"too_long", verified.too_long},
                              {"tokens", verified.tokens}});
     }
@@ -333,8 +335,8 @@ class Pipeline {
       std::vector<Task> tasks;
       for (const Task* task : sampler.next(wanted)) tasks.push_back(*task);
       Rng draws = all.rounds == 0 ? rng : rng.at(static_cast<uint64_t>(all.rounds));
-      Verified verified =
-          hold_conversations(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling, draws, phase, turns);
+      Verified verified = hold_conversations(policy(), verifier(), tasks, config_.rl.samples, config_.rl.sampling,
+                                             draws, phase, turns, should_stream(config_.rl.stream, policy()));
       std::vector<TaskResult> results;
       for (size_t g = 0; g < verified.groups.size(); ++g) {
         TaskResult result{verified.groups[g].task.id, verified.groups[g].task.level, 0, 0};
@@ -358,8 +360,7 @@ class Pipeline {
       }
       sampler.observe(results);
       all.results.insert(all.results.end(), results.begin(), results.end());
-      all.verified.rollout_seconds += verified.rollout_seconds;
-      all.verified.verify_seconds += verified.verify_seconds;
+      all.verified.times.add(verified.times);
       all.verified.tokens += verified.tokens;
       all.verified.too_long += verified.too_long;
       std::move(verified.groups.begin(), verified.groups.end(), std::back_inserter(all.verified.groups));

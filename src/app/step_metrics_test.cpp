@@ -38,8 +38,7 @@ TEST(StepMetrics, CountWhatOneStepBrought) {
   Verdict other = verdict("a", Outcome::kRuleBreak, Stage::kCompile, 4, "no Triton kernel is launched");
   Verdict sent = verdict("b", Outcome::kTampered, Stage::kCompile, 8, "the blob is longer than it says");
   verified.verdicts = {{right, other}, {sent, sent}};
-  verified.rollout_seconds = 2;
-  verified.verify_seconds = 8;
+  verified.times = {2, 8, 7, 0.5};
   verified.tokens = 12;
   Scores scores = {{{1.0, true}, {0.0, false}}, {{0.5, false}, {0.5, false}}};
   TrainSummary update;
@@ -65,6 +64,10 @@ TEST(StepMetrics, CountWhatOneStepBrought) {
                                                   {"time/stage/compile/median", 6},
                                                   {"time/stage/compile/p95", 7.8},
                                                   {"time/stage/full_run/median", 2},
+                                                  {"time/phase/rollout", 2},
+                                                  {"time/phase/verify", 8},
+                                                  {"time/phase/verify_alone", 7},
+                                                  {"time/rollout_gave_way", 0.5},
                                                   {"rollout/tokens_per_s", 6},
                                                   {"update/tokens_per_s", 100},
                                                   {"grad_norm", 0.25},

@@ -2,7 +2,6 @@
 #include "eval/conversation.h"
 
 #include "base/check.h"
-#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "verify/feedback.h"
@@ -51,19 +50,20 @@ void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& ru
     }
     talking = std::move(still);
     if (talking.empty()) return;
-    std::vector<Rollout> answers = speakers.answer(requests, turn);
-    CHECK(answers.size() == talking.size()) << answers.size() << " answers of " << talking.size();
     std::vector<Candidate> candidates;
+    for (const Trajectory& one : talking) {
+      const Group& group = verified->groups[one.group];
+      int64_t trajectory = group.rollouts[one.last].trajectory;
+      candidates.push_back({cat(group.task.id, "#", trajectory, ".", turn), group.task, "", false});
+    }
+    auto [answers, verdicts] = speakers.answer(requests, std::move(candidates), turn);
+    CHECK(answers.size() == talking.size() && verdicts.size() == talking.size())
+        << answers.size() << " answers and " << verdicts.size() << " verdicts of " << talking.size();
     for (size_t i = 0; i < talking.size(); ++i) {
-      const Group& group = verified->groups[talking[i].group];
-      answers[i].trajectory = group.rollouts[talking[i].last].trajectory;
+      answers[i].trajectory = verified->groups[talking[i].group].rollouts[talking[i].last].trajectory;
       answers[i].turn = turn;
       answers[i].prompt = std::move(requests[i].prompt);
-      candidates.push_back(
-          {cat(group.task.id, "#", answers[i].trajectory, ".", turn), group.task, answers[i].text, false});
     }
-    std::vector<Verdict> verdicts = speakers.verify(candidates, turn);
-    CHECK(verdicts.size() == talking.size()) << verdicts.size() << " verdicts for " << talking.size();
     for (size_t i = 0; i < talking.size(); ++i) {
       size_t g = talking[i].group;
       talking[i].last = verified->groups[g].rollouts.size();
@@ -75,33 +75,22 @@ void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& ru
 
 Verified hold_conversations(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
                             const SamplingConfig& sampling, const Rng& rng, const std::string& what,
-                            const TurnRules& rules) {
-  Verified verified = roll_out_and_verify(policy, verifier, tasks, samples, sampling, rng, what);
+                            const TurnRules& rules, bool stream) {
+  Verified verified = roll_out_and_verify(policy, verifier, tasks, samples, sampling, rng, what, stream);
   if (rules.turns == 1) return verified;
   Speakers speakers;
   speakers.open = [&](const Task& task) { return policy.messages(task); };
   speakers.encode = [&](const std::vector<Message>& messages) { return policy.encode(messages); };
-  speakers.answer = [&](const std::vector<GenerateRequest>& requests, int64_t turn) {
-    double start = now_s();
-    int64_t drawn = 0;
-    std::vector<Rollout> answers;
-    Progress bar(cat(what, ": turn ", turn, ": sampling"), static_cast<int64_t>(requests.size()), "answers");
-    auto sampled = policy.answer(requests, sampling, [&](int64_t done, int64_t, int64_t tokens) {
-      drawn = tokens;
-      bar.update(done, cat(fixed(static_cast<double>(tokens) / (now_s() - start), 0), " tokens/s"));
-      return !interrupted();
-    });
-    if (interrupted()) throw Interrupted();
-    for (auto& one : sampled) answers.push_back(std::move(one[0]));
-    verified.tokens += drawn;
-    verified.rollout_seconds += now_s() - start;
-    return answers;
-  };
-  speakers.verify = [&](const std::vector<Candidate>& candidates, int64_t turn) {
-    double start = now_s();
-    std::vector<Verdict> verdicts = verify_answers(verifier, candidates, cat(what, ": turn ", turn));
-    verified.verify_seconds += now_s() - start;
-    return verdicts;
+  speakers.answer = [&](const std::vector<GenerateRequest>& requests, std::vector<Candidate> candidates, int64_t turn) {
+    Turn said;
+    auto draw = [&](const GenerateProgress& progress, const auto& on_answer) {
+      auto sampled = policy.answer(requests, sampling, progress,
+                                   [&](size_t i, int64_t, const Rollout& one) { on_answer(i, one.text); });
+      for (auto& one : sampled) said.answers.push_back(std::move(one[0]));
+    };
+    said.verdicts = sample_and_verify(verifier, std::move(candidates), draw, cat(what, ": turn ", turn), stream,
+                                      policy.weights().device.str(), &verified.times, &verified.tokens);
+    return said;
   };
   go_on(&verified, Policy::streams(tasks, rng), rules, speakers);
   if (verified.too_long > 0) {

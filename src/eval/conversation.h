@@ -19,7 +19,8 @@
 // answer spells cannot become a control token.
 //
 // Draws of turn t > 1 come from stream.at("turn").at(t).at(trajectory), where stream is the task's of turn 1: the same
-// whatever the order, the slots, or which other trajectories have ended.
+// whatever the order, the slots, or which other trajectories have ended. A turn begins when the one before has all its
+// verdicts.
 #pragma once
 
 #include <functional>
@@ -43,13 +44,17 @@ struct TurnRules {
 // Is the policy to answer again behind this verdict, turns and length permitting?
 bool goes_on(const Verdict& verdict, const std::string& stop_when_correct);
 
+struct Turn {
+  std::vector<Rollout> answers;
+  std::vector<Verdict> verdicts;
+};
+
 // Who takes part; tests put others in their place.
 struct Speakers {
   std::function<std::vector<Message>(const Task&)> open;
   std::function<std::vector<int32_t>(const std::vector<Message>&)> encode;
-  // One answer to each, in their order.
-  std::function<std::vector<Rollout>(const std::vector<GenerateRequest>&, int64_t turn)> answer;
-  std::function<std::vector<Verdict>(const std::vector<Candidate>&, int64_t turn)> verify;
+  // One answer to each request and the verdict on it, in their order; the candidates lack only their texts.
+  std::function<Turn(const std::vector<GenerateRequest>&, std::vector<Candidate> candidates, int64_t turn)> answer;
 };
 
 // Goes on from first answers and their verdicts. Appends to each group's rollouts and verdicts those of turn 2, then of
@@ -59,6 +64,6 @@ void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& ru
 // roll_out_and_verify, and then the other turns. With rules.turns = 1 it is roll_out_and_verify, bit for bit.
 Verified hold_conversations(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
                             const SamplingConfig& sampling, const Rng& rng, const std::string& what,
-                            const TurnRules& rules);
+                            const TurnRules& rules, bool stream);
 
 }  // namespace tritonrl

@@ -60,26 +60,23 @@ class Conversation : public testing::Test {
       seen_.push_back(messages);
       return std::vector<int32_t>(messages.size(), static_cast<int32_t>(seen_.size()));
     };
-    speakers.answer = [&](const std::vector<GenerateRequest>& requests, int64_t turn) {
-      std::vector<Rollout> answers;
-      for (const GenerateRequest& request : requests) {
-        EXPECT_EQ(request.samples, 1);
-        keys_.push_back(request.rng.key());
+    speakers.answer = [&](const std::vector<GenerateRequest>& requests, const std::vector<Candidate>& candidates,
+                          int64_t turn) {
+      Turn said;
+      for (size_t i = 0; i < requests.size(); ++i) {
+        EXPECT_EQ(requests[i].samples, 1);
+        keys_.push_back(requests[i].rng.key());
+        ids_.push_back(candidates[i].id);
+        EXPECT_EQ(candidates[i].text, "");
         // Whose it is can be told from the prompt only: from the first answer in it.
-        const std::string& first = seen_[static_cast<size_t>(request.prompt[0]) - 1][1].content;
+        const std::string& first = seen_[static_cast<size_t>(requests[i].prompt[0]) - 1][1].content;
         for (const auto& line : lines) {
-          if (line[0] == first) answers.push_back({{2, 3}, {0, 0}, true, line[static_cast<size_t>(turn - 1)]});
+          if (line[0] != first) continue;
+          said.answers.push_back({{2, 3}, {0, 0}, true, line[static_cast<size_t>(turn - 1)]});
+          said.verdicts.push_back(verdict_of(said.answers.back().text));
         }
       }
-      return answers;
-    };
-    speakers.verify = [&](const std::vector<Candidate>& candidates, int64_t) {
-      std::vector<Verdict> verdicts;
-      for (const Candidate& candidate : candidates) {
-        ids_.push_back(candidate.id);
-        verdicts.push_back(verdict_of(candidate.text));
-      }
-      return verdicts;
+      return said;
     };
     std::vector<Rng> streams = {Rng(7)};
     go_on(&verified, streams, rules, speakers);

@@ -1,61 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/evaluate.h"
 
-#include "base/check.h"
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "base/log.h"
 #include "base/text.h"
 
 namespace tritonrl {
 
 Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
-                             const SamplingConfig& sampling, const Rng& rng, const std::string& what) {
+                             const SamplingConfig& sampling, const Rng& rng, const std::string& what, bool stream) {
   Verified out;
-  double start = now_s();
-  {
-    Progress bar(what + ": sampling", static_cast<int64_t>(tasks.size()) * samples, "answers");
-    out.groups = policy.roll_out(tasks, samples, sampling, rng, [&](int64_t done, int64_t, int64_t tokens) {
-      out.tokens = tokens;
-      bar.update(done, cat(fixed(static_cast<double>(tokens) / (now_s() - start), 0), " tokens/s"));
-      return !interrupted();
-    });
-  }
-  if (interrupted()) throw Interrupted();
-  out.rollout_seconds = now_s() - start;
-
   std::vector<Candidate> candidates;
-  for (const Group& group : out.groups) {
-    for (size_t r = 0; r < group.rollouts.size(); ++r) {
+  for (const Task& task : tasks) {
+    for (int64_t r = 0; r < samples; ++r) {
       Candidate candidate;
-      candidate.id = cat(group.task.id, "#", r);
-      candidate.task = group.task;
-      candidate.text = group.rollouts[r].text;
+      candidate.id = cat(task.id, "#", r);
+      candidate.task = task;
       candidates.push_back(std::move(candidate));
     }
   }
-  start = now_s();
-  std::vector<Verdict> verdicts = verify_answers(verifier, candidates, what);
-  out.verify_seconds = now_s() - start;
-  size_t next = 0;
-  for (const Group& group : out.groups) {
-    auto begin = verdicts.begin() + static_cast<std::ptrdiff_t>(next);
-    out.verdicts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(group.rollouts.size()));
-    next += group.rollouts.size();
-  }
+  auto draw = [&](const GenerateProgress& progress, const auto& on_answer) {
+    out.groups = policy.roll_out(tasks, samples, sampling, rng, progress, [&](size_t g, int64_t r, const Rollout& one) {
+      on_answer(g * static_cast<size_t>(samples) + static_cast<size_t>(r), one.text);
+    });
+  };
+  std::vector<Verdict> verdicts = sample_and_verify(verifier, std::move(candidates), draw, what, stream,
+                                                    policy.weights().device.str(), &out.times, &out.tokens);
+  auto begin = verdicts.begin();
+  for (size_t g = 0; g < tasks.size(); ++g, begin += samples) out.verdicts.emplace_back(begin, begin + samples);
   return out;
-}
-
-std::vector<Verdict> verify_answers(Verifier& verifier, std::span<const Candidate> candidates,
-                                    const std::string& what) {
-  std::vector<Verdict> verdicts;
-  {
-    Progress bar(what + ": verifying", static_cast<int64_t>(candidates.size()), "candidates");
-    verdicts = verifier.verify(candidates, [&](int64_t done) { bar.update(done); });
-  }
-  if (interrupted()) throw Interrupted();
-  CHECK(verdicts.size() == candidates.size()) << verdicts.size() << " verdicts for " << candidates.size();
-  return verdicts;
 }
 
 std::vector<EvalRecord> records_of(const Verified& verified) {

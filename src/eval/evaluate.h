@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "eval/metrics.h"
+#include "eval/overlap.h"
 #include "policy/policy.h"
 #include "verify/verifier.h"
 
@@ -22,6 +23,7 @@ struct EvalConfig {
   std::string tasks;  // Task set to evaluate on; "" = the held-out split.
   std::string ids;    // File with the ids to take of it; "" = all.
   std::string verifier = "as_trained";
+  std::string stream = "auto";
 
   template <class V>
   void for_each_field(V& v) {
@@ -34,6 +36,8 @@ struct EvalConfig {
     v("sampling", sampling, "");
     v("tasks", tasks, "task set (JSON lines) in place of the held-out split");
     v.choice("verifier", verifier, {"as_trained", "full"}, "full = with every extension on, whatever training uses");
+    v.choice("stream", stream, {"auto", "true", "false"},
+             "verify answers while others are sampled; auto = where the policy is on a GPU");
     v("ids", ids, "file with ids, one a line: evaluate on these of eval.tasks only");
   }
   void validate() const {
@@ -46,17 +50,15 @@ struct EvalConfig {
 struct Verified {
   std::vector<Group> groups;
   std::vector<std::vector<Verdict>> verdicts;
-  double rollout_seconds = 0, verify_seconds = 0;
+  PhaseTimes times;
   int64_t tokens = 0;    // Generated.
   int64_t too_long = 0;  // Conversations that ended because the next prompt would have been too long.
 };
 
-// Samples and verifies; progress bars are named after `what`. Throws Interrupted when asked to stop.
+// Samples and verifies, overlapped with `stream`; progress bars are named after `what`. Throws Interrupted when asked
+// to stop.
 Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
-                             const SamplingConfig& sampling, const Rng& rng, const std::string& what);
-
-// Verdicts on all candidates, with a progress bar named after `what`. Throws Interrupted when asked to stop.
-std::vector<Verdict> verify_answers(Verifier& verifier, std::span<const Candidate> candidates, const std::string& what);
+                             const SamplingConfig& sampling, const Rng& rng, const std::string& what, bool stream);
 
 // One record an answer, in the order of tasks, turns and samples.
 std::vector<EvalRecord> records_of(const Verified& verified);

@@ -26,8 +26,8 @@ struct Active {
 class Engine {
  public:
   Engine(Decoder& decoder, std::span<const GenerateRequest> requests, const SamplingConfig& sampling,
-         const StopTokens& stop)
-      : decoder_(decoder), requests_(requests), sampling_(sampling), stop_(stop) {
+         const StopTokens& stop, const OnGenerated& on_generated)
+      : decoder_(decoder), requests_(requests), sampling_(sampling), stop_(stop), on_generated_(on_generated) {
     limit_ = decoder.weights().config.vocab_size;
     if (stop.vocab_limit > 0) limit_ = std::min(limit_, stop.vocab_limit);
     results_.resize(requests.size());
@@ -51,8 +51,8 @@ class Engine {
     while (true) {
       admit();
       if (active_.empty()) break;
-      if (progress && !progress(done_, total_, tokens_)) break;
       step();
+      if (progress && !progress(done_, total_, tokens_)) break;
     }
     if (progress) progress(done_, total_, tokens_);
     return std::move(results_);
@@ -188,8 +188,10 @@ class Engine {
     out.finished = std::find(stop_.ids.begin(), stop_.ids.end(), token.token) != stop_.ids.end();
     bool full =
         static_cast<int64_t>(out.tokens.size()) >= sampling_.max_new_tokens || row.next_position >= decoder_.capacity();
-    if (out.finished || full) ++done_;
-    return out.finished || full;
+    if (!out.finished && !full) return false;
+    ++done_;
+    if (on_generated_) on_generated_(row.request, row.sample, out);
+    return true;
   }
 
   Generated& answer(const Active& row) { return results_[row.request][static_cast<size_t>(row.sample)]; }
@@ -198,6 +200,7 @@ class Engine {
   std::span<const GenerateRequest> requests_;
   const SamplingConfig& sampling_;
   const StopTokens& stop_;
+  const OnGenerated& on_generated_;
   int64_t limit_ = 0, total_ = 0, done_ = 0, tokens_ = 0;
   std::vector<std::vector<Generated>> results_;
   std::vector<int32_t> free_;
@@ -212,9 +215,9 @@ class Engine {
 
 std::vector<std::vector<Generated>> generate(Decoder& decoder, std::span<const GenerateRequest> requests,
                                              const SamplingConfig& sampling, const StopTokens& stop,
-                                             const GenerateProgress& progress) {
+                                             const GenerateProgress& progress, const OnGenerated& on_generated) {
   at::InferenceMode no_autograd;
-  return Engine(decoder, requests, sampling, stop).run(progress);
+  return Engine(decoder, requests, sampling, stop, on_generated).run(progress);
 }
 
 }  // namespace tritonrl

@@ -34,13 +34,17 @@ struct StopTokens {
   int64_t vocab_limit = 0;   // Ids from here on are padding and are never drawn; 0 = the model's vocabulary.
 };
 
-// Called after each step with (samples finished, samples in all, tokens drawn so far); return false to stop early:
-// unfinished samples are then returned as they are.
+// Called after each step, when nothing is under way on the device, with (samples finished, samples in all, tokens drawn
+// so far); return false to stop early: unfinished samples are then returned as they are.
 using GenerateProgress = std::function<bool(int64_t done, int64_t total, int64_t tokens)>;
+// Called as soon as a sample is complete, in the order in which they become so, on generate's thread, which it keeps
+// from its work.
+using OnGenerated = std::function<void(size_t request, int64_t sample, const Generated& generated)>;
 
 // Result [request][sample]. The decoder's slots are overwritten. REQUIRES: at least 2 slots.
 std::vector<std::vector<Generated>> generate(Decoder& decoder, std::span<const GenerateRequest> requests,
                                              const SamplingConfig& sampling, const StopTokens& stop,
-                                             const GenerateProgress& progress = {});
+                                             const GenerateProgress& progress = {},
+                                             const OnGenerated& on_generated = {});
 
 }  // namespace tritonrl

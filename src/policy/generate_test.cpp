@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "model/train_graph.h"
 
@@ -118,6 +119,39 @@ TEST(Generate, CapacityEndsAnAnswer) {
   Decoder decoder(tiny(), 2, 16);
   auto out = generate(decoder, all, sampling(1, 1000), {{}, 0});
   EXPECT_EQ(out[0][0].tokens.size(), 16u - all[0].prompt.size() + 1);
+}
+
+TEST(Generate, HandsOutEachAnswerWhenItIsComplete) {
+  auto all = requests(4, 6);
+  std::vector<int64_t> even;
+  for (int64_t id = 0; id < 600; id += 2) even.push_back(id);
+  Decoder decoder(tiny(), 5, 64);
+  std::map<std::pair<size_t, int64_t>, Generated> seen;
+  int64_t before_the_end = 0, done_then = 0;
+  auto out = generate(
+      decoder, all, sampling(2, 4), {even, 600},
+      [&](int64_t done, int64_t total, int64_t) {
+        EXPECT_EQ(done, static_cast<int64_t>(seen.size()));
+        done_then = done;
+        before_the_end += done < total && done > 0;
+        return true;
+      },
+      [&](size_t request, int64_t sample, const Generated& generated) {
+        EXPECT_TRUE(seen.emplace(std::pair(request, sample), generated).second) << "a second time";
+      });
+  EXPECT_GT(before_the_end, 0);
+  EXPECT_EQ(done_then, 24);
+  ASSERT_EQ(seen.size(), 24u);
+  std::set<size_t> lengths;
+  for (const auto& [which, generated] : seen) {
+    const Generated& end = out[which.first][static_cast<size_t>(which.second)];
+    EXPECT_EQ(generated.tokens, end.tokens);
+    EXPECT_EQ(generated.log_probs, end.log_probs);
+    EXPECT_EQ(generated.finished, end.finished);
+    lengths.insert(end.tokens.size());
+  }
+  EXPECT_EQ(*lengths.begin(), 1u) << "one that never took a slot";
+  EXPECT_EQ(*lengths.rbegin(), 4u) << "one that was cut off";
 }
 
 TEST(Generate, StopsWhenAskedTo) {

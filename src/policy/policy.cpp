@@ -89,7 +89,7 @@ std::vector<Rng> Policy::streams(std::span<const Task> tasks, const Rng& rng) {
 }
 
 std::vector<Group> Policy::roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling,
-                                    const Rng& rng, const GenerateProgress& progress) {
+                                    const Rng& rng, const GenerateProgress& progress, const OnAnswer& on_answer) {
   std::vector<Group> groups;
   std::vector<GenerateRequest> requests;
   std::vector<Rng> stream = streams(tasks, rng);
@@ -104,13 +104,14 @@ std::vector<Group> Policy::roll_out(std::span<const Task> tasks, int64_t samples
     requests.push_back({group.prompt, samples, stream[requests.size()]});
     groups.push_back(std::move(group));
   }
-  auto answers = answer(requests, sampling, progress);
+  auto answers = answer(requests, sampling, progress, on_answer);
   for (size_t g = 0; g < groups.size(); ++g) groups[g].rollouts = std::move(answers[g]);
   return groups;
 }
 
 std::vector<std::vector<Rollout>> Policy::answer(std::span<const GenerateRequest> requests,
-                                                 const SamplingConfig& sampling, const GenerateProgress& progress) {
+                                                 const SamplingConfig& sampling, const GenerateProgress& progress,
+                                                 const OnAnswer& on_answer) {
   if (requests.empty()) return {};
   int64_t longest = 0, wanted = 1;
   for (const GenerateRequest& request : requests) {
@@ -120,21 +121,29 @@ std::vector<std::vector<Rollout>> Policy::answer(std::span<const GenerateRequest
   int64_t capacity = std::min(longest + sampling.max_new_tokens, weights_->rope.cos.size(0));
   if (longest >= capacity) throw usage_error("a prompt does not fit into the model's context", config_.model);
   if (!merged_) merged_ = adapter_ ? merge(*weights_, *adapter_) : weights_;
-  std::vector<std::vector<Generated>> answers;
+  std::vector<std::vector<Rollout>> rollouts;
+  for (const GenerateRequest& request : requests) rollouts.emplace_back(static_cast<size_t>(request.samples));
+  auto take = [&](size_t r, int64_t sample, Generated answer) -> const Rollout& {
+    Rollout& rollout = rollouts[r][static_cast<size_t>(sample)];
+    rollout = {std::move(answer.tokens), std::move(answer.log_probs), answer.finished, ""};
+    rollout.text = tokenizer_.decode(rollout.tokens, true);
+    rollout.trajectory = sample;
+    return rollout;
+  };
   {
     Decoder decoder(merged_, std::clamp<int64_t>(wanted, 2, config_.slots), capacity);
-    answers = generate(decoder, requests, sampling, stop_, progress);
-  }
-  ::malloc_trim(0);  // The cache was most of the heap; training needs the room for activations.
-  std::vector<std::vector<Rollout>> rollouts(answers.size());
-  for (size_t r = 0; r < answers.size(); ++r) {
-    for (auto& answer : answers[r]) {
-      Rollout rollout{std::move(answer.tokens), std::move(answer.log_probs), answer.finished, ""};
-      rollout.text = tokenizer_.decode(rollout.tokens, true);
-      rollout.trajectory = static_cast<int64_t>(rollouts[r].size());
-      rollouts[r].push_back(std::move(rollout));
+    auto answers =
+        generate(decoder, requests, sampling, stop_, progress, [&](size_t r, int64_t sample, const Generated& answer) {
+          const Rollout& rollout = take(r, sample, answer);
+          if (on_answer) on_answer(r, sample, rollout);
+        });
+    for (size_t r = 0; r < answers.size(); ++r) {  // What was stopped early.
+      for (size_t s = 0; s < answers[r].size(); ++s) {
+        if (rollouts[r][s].tokens.empty()) take(r, static_cast<int64_t>(s), std::move(answers[r][s]));
+      }
     }
   }
+  ::malloc_trim(0);  // The cache was most of the heap; training needs the room for activations.
   return rollouts;
 }
 

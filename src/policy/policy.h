@@ -53,6 +53,10 @@ struct EncodedExample {
   int64_t answer_begin = 0;
 };
 
+// Called on the sampling thread as soon as an answer is complete, with the position of its task or request, and of the
+// sample in it.
+using OnAnswer = std::function<void(size_t request, int64_t sample, const Rollout& rollout)>;
+
 class Policy {
  public:
   // Loads everything. Throws Error.
@@ -62,12 +66,12 @@ class Policy {
   // one of that where a task comes again. Throws Error (usage) for a prompt
   // that is too long.
   std::vector<Group> roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling,
-                              const Rng& rng, const GenerateProgress& progress = {});
+                              const Rng& rng, const GenerateProgress& progress = {}, const OnAnswer& on_answer = {});
 
   // One answer or more to each prompt, as the requests say, whatever wrote it. Throws Error (usage) for a prompt that
   // does not fit into the model's context.
   std::vector<std::vector<Rollout>> answer(std::span<const GenerateRequest> requests, const SamplingConfig& sampling,
-                                           const GenerateProgress& progress = {});
+                                           const GenerateProgress& progress = {}, const OnAnswer& on_answer = {});
   // The stream of each task's draws in roll_out.
   static std::vector<Rng> streams(std::span<const Task> tasks, const Rng& rng);
 

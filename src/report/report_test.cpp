@@ -122,6 +122,23 @@ TEST_F(ReportTest, PageIsWellFormedAndSaysWhatTheMarkdownSays) {
   EXPECT_TRUE(contains(page, "Plotly&#39;s script was not found"));
 }
 
+TEST_F(ReportTest, VerifyingBesideSamplingIsNotCountedTwice) {
+  EXPECT_TRUE(contains(html(), "rl: verify<"));
+  write_file(dir_ / "steps.jsonl", "");
+  JsonLinesWriter::open(dir_ / "steps.jsonl")
+      .write({{"phase", "rl"},
+              {"step", 1},
+              {"time/phase/rollout", 40.0},
+              {"time/phase/verify", 35.0},
+              {"time/phase/verify_alone", 5.0},
+              {"time/phase/update", 15.0},
+              {"seconds", 60.0}});
+  std::string page = html();
+  EXPECT_TRUE(contains(page, "rl: verify, behind sampling"));
+  EXPECT_FALSE(contains(page, "rl: verify<"));
+  EXPECT_TRUE(contains(page, "Training steps took 1 m 00 s in all")) << page;
+}
+
 TEST_F(ReportTest, PlotlyIsEmbeddedAndCannotEndItsElement) {
   fs::path script = root_ / "plotly.min.js";
   write_file(script, "window.Plotly = {s: '</script><!-- '};");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iomanip>
 #include <limits>
+#include <set>
 
 #include "base/text.h"
 #include "report/story.h"
@@ -185,15 +186,23 @@ void add_time(const RunData& run, Document& document) {
   for (const auto& step : run.steps) {
     if (details.at(step.phase)) continue;
     double inside = 0;
-    for (const char* name : {"rollout", "verify", "update"}) {  // Their order in a step; others after, by name.
-      if (auto value = step.get(cat("time/phase/", name))) add(cat(step.phase, ": ", name), *value), inside += *value;
+    auto part = [&](const std::string& name, std::optional<double> seconds) {
+      if (seconds) add(cat(step.phase, ": ", name), *seconds), inside += *seconds;
+    };
+    // Their order in a step; others after, by name. Verification beside sampling takes no time of its own.
+    auto verify = step.get("time/phase/verify"), alone = step.get("time/phase/verify_alone");
+    part("rollout", step.get("time/phase/rollout"));
+    if (alone && *alone < verify.value_or(0)) {
+      part("verify, behind sampling", alone);
+    } else {
+      part("verify", verify);
     }
+    part("update", step.get("time/phase/update"));
     for (const auto& [key, value] : step.values) {
       const std::string prefix = "time/phase/";
       std::string name = key.starts_with(prefix) ? key.substr(prefix.size()) : "";
-      if (name.empty() || name == "rollout" || name == "verify" || name == "update") continue;
-      add(cat(step.phase, ": ", name), value);
-      inside += value;
+      const std::set<std::string> known = {"", "rollout", "verify", "verify_alone", "update"};
+      if (!known.count(name)) part(name, value);
     }
     double rest = step.get("seconds").value_or(0) - inside;
     if (rest > 0.01 * inside) add(inside > 0 ? step.phase + ": other" : step.phase, rest);

@@ -169,6 +169,11 @@ GpuLease::~GpuLease() {
 
 const GpuInfo& GpuLease::info() const { return lanes_->lanes_[lane_]->info; }
 
+SharedDevice::Quiet GpuLease::quiet() const {
+  SharedDevice* shared = lanes_->shared_;
+  return SharedDevice::Quiet(shared && shared->name() == info().device ? shared : nullptr);
+}
+
 void GpuLease::kill_judge() {
   if (auto& channel = lanes_->lanes_[lane_]->channel) channel->kill();
 }

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shared_device.h"
 #include "verify/channel.h"
 #include "verify/compare.h"
 #include "verify/timing_protocol.h"
@@ -82,6 +83,8 @@ class GpuLease {
   GpuAnswer time(const GpuTiming& timing);
   // Measures the noise of timing where that was not done, or long ago. Throws Error (environment).
   void freshen_noise();
+  // While it lives nobody else works on the GPU; blocks until then (GpuLanes::share).
+  SharedDevice::Quiet quiet() const;
   GpuAnswer lint(const GpuTiming& what);  // Of a task; its two input seeds, weight seed and deadline count.
   void kill_judge();                      // For tests.
   pid_t judge_process() const;            // For tests; -1 = none.
@@ -107,6 +110,8 @@ class GpuLanes {
 
   // Blocks. Throws Error (environment) when every GPU was given up. Thread rule: any thread.
   GpuLease acquire();
+  // The GPU of that name has another user; null = none has. Call while no lease is out; must outlive the leases.
+  void share(SharedDevice* device) { shared_ = device; }
   size_t size() const { return lanes_.size(); }
   const GpuInfo& info(size_t lane) const { return lanes_[lane]->info; }
 
@@ -126,6 +131,7 @@ class GpuLanes {
   void release(size_t lane);
 
   std::shared_ptr<const TimingProtocol> protocol_;
+  SharedDevice* shared_ = nullptr;
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<std::unique_ptr<Lane>> lanes_;

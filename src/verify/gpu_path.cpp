@@ -207,6 +207,7 @@ StageEnd GpuPath::full_run(double deadline_s, bool with_kill_switch) {
 StageEnd GpuPath::time(double deadline_s) {
   StageEnd ready = lease();
   if (ready.outcome != Outcome::kPass) return ready;
+  SharedDevice::Quiet quiet = lane_->quiet();
   try {
     lane_->freshen_noise();
   } catch (const Error& error) {

@@ -2,17 +2,12 @@
 #include "verify/verifier.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <future>
-#include <map>
 #include <thread>
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/rng.h"
-#include "base/secure_hash.h"
 #include "base/text.h"
 #include "verify/numa_pool.h"
 
@@ -38,11 +33,6 @@ uint64_t stretched(uint64_t seed) {
 int64_t secret_seed(int64_t configured) {
   if (configured != 0) return static_cast<int64_t>(stretched(static_cast<uint64_t>(configured)));
   return static_cast<int64_t>(std::stoull(random_hex(8), nullptr, 16) >> 1);
-}
-
-std::string identity(const Candidate& candidate) {
-  return secure_hash(json_line({candidate.task.id, candidate.task.source, candidate.task.tiny, candidate.task.larger,
-                                candidate.is_code, candidate.timed, secure_hash(candidate.text)}));
 }
 
 // The first `wanted` GPUs of this machine (-1 = all).
@@ -188,17 +178,15 @@ std::vector<Verdict> Verifier::verify(std::span<const Candidate> candidates,
 
 void Verifier::verify_each(std::span<const Candidate> candidates,
                            const std::function<void(size_t index, Verdict verdict)>& on_verdict) {
-  std::map<std::string, size_t> group_of;
-  std::vector<std::vector<size_t>> groups;  // Candidates that are the same; the first of each is verified.
+  auto all = stream(on_verdict);
   for (size_t i = 0; i < candidates.size(); ++i) {
-    auto [it, fresh] = group_of.try_emplace(identity(candidates[i]), groups.size());
-    if (fresh) groups.emplace_back();
-    groups[it->second].push_back(i);
+    all->submit(i, std::shared_ptr<const Candidate>(std::shared_ptr<void>(), &candidates[i]));  // The caller's.
   }
-  std::atomic<size_t> next{0}, done{0};
-  std::mutex mutex;  // Guards on_verdict and problem.
-  std::exception_ptr problem;
-  auto verify_one = [&](const Candidate& candidate) {
+  all->finish();
+}
+
+std::unique_ptr<VerifyStream> Verifier::stream(VerifyStream::OnVerdict on_verdict, int64_t spare) {
+  auto verify_one = [this](const Candidate& candidate) {
     try {
       return funnel_->verify(candidate);
     } catch (const Error& error) {
@@ -207,32 +195,11 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
       return fault(candidate, error.what());
     }
   };
-  auto work = [&] {
-    for (size_t g = next++; g < groups.size() && !interrupted(); g = next++) {
-      try {
-        Verdict verdict = verify_one(candidates[groups[g][0]]);
-        std::lock_guard lock(mutex);
-        if (problem) return;
-        for (size_t index : groups[g]) {
-          Verdict copy = verdict;
-          copy.candidate_id = candidates[index].id;
-          on_verdict(index, std::move(copy));
-        }
-        ++done;
-      } catch (...) {  // Carried over to the caller's thread.
-        std::lock_guard lock(mutex);
-        if (!problem) problem = std::current_exception();
-        next = groups.size();
-        return;
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  auto count = std::min<size_t>(static_cast<size_t>(workers()), groups.size());
-  for (size_t i = 0; i < count; ++i) threads.emplace_back(work);
-  for (auto& thread : threads) thread.join();
-  if (problem) std::rethrow_exception(problem);
-  if (done < groups.size()) throw Interrupted();
+  return std::make_unique<VerifyStream>(verify_one, std::move(on_verdict), workers(), spare);
+}
+
+void Verifier::share(SharedDevice* device) {
+  if (lanes_) lanes_->share(device);
 }
 
 }  // namespace tritonrl

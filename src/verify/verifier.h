@@ -18,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "base/shared_device.h"
 #include "verify/funnel.h"
 #include "verify/sandbox.h"
+#include "verify/verify_stream.h"
 
 namespace tritonrl {
 
@@ -54,6 +56,13 @@ class Verifier {
   // `on_verdict` ends the batch and comes out of this call.
   void verify_each(std::span<const Candidate> candidates,
                    const std::function<void(size_t index, Verdict verdict)>& on_verdict);
+
+  // The same for candidates that are still being made: verdicts begin to come with the first of them. `spare` of the
+  // workers wait until the last candidate is there. The verifier must outlive the stream, and be asked nothing else.
+  std::unique_ptr<VerifyStream> stream(VerifyStream::OnVerdict on_verdict, int64_t spare = 0);
+  // Somebody else works on a GPU: what is timed there waits until it has given way. Null = nobody does. Call while
+  // nothing is verified; the device must outlive that. Candidates' correctness is found out beside it.
+  void share(SharedDevice* device);
 
   // Why `task` cannot be used ("" = it can): its reference fails, or a wrong answer would pass. Thread rule: any
   // thread.

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
+#include <future>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "verify/gpu_path.h"
@@ -134,6 +137,31 @@ GpuLanes* LaneTest::lanes_ = nullptr;
 ReferenceCache* LaneTest::references_ = nullptr;
 PlainMean LaneTest::timing_;
 GpuTools LaneTest::tools_;
+
+// Somebody else works on the GPU: timing waits for it, running does not.
+TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
+  using namespace std::chrono_literals;
+  SharedDevice here("cpu"), elsewhere("cuda:1");
+  for (SharedDevice* shared : {&here, &elsewhere}) {
+    lanes_->share(shared);
+    SharedDevice::Use use(shared);
+    Task task;
+    task.id = "t";
+    task.source = kTask;
+    tools_ = {lanes_, references_, &timing_};
+    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
+    ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
+    EXPECT_EQ(path.full_run(30, false).outcome, Outcome::kPass);
+    auto timed = std::async(std::launch::async, [&] { return path.time(10); });
+    if (shared == &here) EXPECT_EQ(timed.wait_for(200ms), std::future_status::timeout);
+    while (timed.wait_for(1ms) != std::future_status::ready) {
+      if (shared == &here) use.give_way();
+    }
+    timed.get();
+  }
+  lanes_->share(nullptr);
+}
 
 TEST_F(LaneTest, RightAnswersPass) {
   EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/overlap.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "verify/fake_jobs.h"
+
+namespace tritonrl {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string answer(size_t i) { return cat("```python\nx = ", i % 5, i % 3 == 0 ? "(" : "", "\n```\n"); }
+
+struct Drawn {
+  std::vector<Verdict> verdicts;
+  PhaseTimes times;
+  int64_t tokens = 0, records = 0;
+  bool verified_while_sampling = false;
+};
+
+// Twelve answers, the last of which comes once a worker has recorded something, or after `patience`.
+Drawn draw(bool stream, std::chrono::milliseconds patience) {
+  auto pool = std::make_unique<FakePool>([](const Job& job, const std::string& nonce) {
+    if (job.kind == "record") std::this_thread::sleep_for(5ms);
+    return honest_answer(job, nonce);
+  });
+  FakePool* jobs = pool.get();
+  VerifyConfig config;
+  config.workers = 3;
+  auto verifier = Verifier::over(std::move(pool), config);
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < 12; ++i) {
+    Candidate one;
+    one.id = cat("c", i);
+    one.task.id = "t";
+    one.task.source = "class Model: pass\n";
+    candidates.push_back(one);
+  }
+  Drawn out;
+  auto sampler = [&](const GenerateProgress& progress, const auto& on_answer) {
+    for (size_t done = 0; done < 12; ++done) {
+      auto until = std::chrono::steady_clock::now() + patience;
+      while (done == 11 && jobs->count("record") == 0 && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(1ms);
+      }
+      size_t i = done * 5 % 12;  // They end in another order than they were asked for.
+      on_answer(i, answer(i));
+      EXPECT_TRUE(progress(static_cast<int64_t>(done) + 1, 12, 10 * (static_cast<int64_t>(done) + 1)));
+    }
+    out.verified_while_sampling = jobs->count("record") > 0;
+  };
+  out.verdicts = sample_and_verify(*verifier, candidates, sampler, "test", stream, "cpu", &out.times, &out.tokens);
+  out.records = jobs->count("record");
+  return out;
+}
+
+TEST(Overlap, BringsTheSameVerdictsInTheSameOrder) {
+  Drawn apart = draw(false, 50ms), beside = draw(true, 10s);
+  ASSERT_EQ(apart.verdicts.size(), 12u);
+  ASSERT_EQ(beside.verdicts.size(), 12u);
+  for (size_t i = 0; i < 12; ++i) {
+    auto text = [](Verdict verdict) {
+      for (StageResult& stage : verdict.stages) stage.seconds = 0;
+      verdict.triton_compile_s.reset();
+      return to_json(verdict).dump();
+    };
+    EXPECT_EQ(beside.verdicts[i].candidate_id, cat("c", i));
+    EXPECT_EQ(text(beside.verdicts[i]), text(apart.verdicts[i]));
+    EXPECT_EQ(beside.verdicts[i].outcome, i % 3 == 0 ? Outcome::kSyntaxError : Outcome::kPass);
+  }
+  EXPECT_EQ(apart.records, beside.records) << "equal answers are verified once";
+  EXPECT_EQ(apart.tokens, 120);
+  EXPECT_EQ(beside.tokens, 120);
+}
+
+TEST(Overlap, VerifiesWhileOthersAreSampledOrOnlyBehindThem) {
+  Drawn apart = draw(false, 50ms), beside = draw(true, 10s);
+  EXPECT_FALSE(apart.verified_while_sampling);
+  EXPECT_TRUE(beside.verified_while_sampling);
+  EXPECT_LE(apart.times.verify, apart.times.verify_alone);
+  EXPECT_GT(apart.times.rollout, 0.04);
+  EXPECT_GT(beside.times.verify, beside.times.verify_alone);
+  EXPECT_LE(beside.times.verify, beside.times.rollout + beside.times.verify_alone + 1e-6);
+  EXPECT_EQ(beside.times.gave_way, 0);
+}
+
+TEST(Overlap, AFailureOfTheSamplerEndsTheVerifier) {
+  auto verifier = Verifier::over(std::make_unique<FakePool>(honest_answer), {});
+  std::vector<Candidate> candidates(3);
+  PhaseTimes times;
+  int64_t tokens = 0;
+  auto fails = [](const GenerateProgress&, const auto& on_answer) {
+    on_answer(0, answer(1));
+    throw environment_error("memory ran out");
+  };
+  EXPECT_THROW(sample_and_verify(*verifier, candidates, fails, "test", true, "cpu", &times, &tokens), Error);
+}
+
+}  // namespace
+}  // namespace tritonrl

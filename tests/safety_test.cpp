@@ -176,6 +176,73 @@ TEST_F(Safety, VerifyingWhileSamplingEndsWithTheSameBits) {
   }
 }
 
+// Answers of a step drawn while the step before trains: which policy drew them is a matter of numbers, not of time.
+TEST_F(Safety, SamplingAheadRepeatsAndGoesOnAfterAStop) {
+  auto ahead = [&](const std::string& name, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> sets = {"sft.enabled=false",
+                                     "rl.staleness=1",
+                                     "rl.samples=6",
+                                     "rl.sampling.max_new_tokens=100",
+                                     "rl.train.max_tokens=6200",
+                                     "rl.loss.correction=token",
+                                     "rl.train.batch_size=1",
+                                     "verify.seed=4294967311"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return command(name, sets);
+  };
+  Ended whole = run(ahead("whole"));
+  ASSERT_EQ(whole.code, 0) << whole.said;
+  std::vector<int64_t> staleness;
+  for_each_json_line(folder_ / "whole/steps.jsonl", [&](int64_t, const Json& line) {
+    if (line.at("phase") == "rl") staleness.push_back(line.at("staleness").get<int64_t>());
+  });
+  EXPECT_EQ(staleness, (std::vector<int64_t>{0, 1, 1, 1}));
+  for (const std::string& name : names_in(folder_ / "whole/rollouts")) EXPECT_FALSE(name.starts_with("pending"));
+
+  Ended on_policy = run(ahead("on_policy", {"rl.staleness=0"}));
+  ASSERT_EQ(on_policy.code, 0) << on_policy.said;
+  auto rollouts = [&](const std::string& name, int step) {
+    return read_file(folder_ / name / cat("rollouts/step_00000", step, ".jsonl"));
+  };
+  EXPECT_EQ(rollouts("whole", 1), rollouts("on_policy", 1));
+  EXPECT_NE(rollouts("whole", 2), rollouts("on_policy", 2)) << "another policy drew them";
+
+  Ended streaming = run(ahead("streaming", {"rl.stream=true"}));
+  ASSERT_EQ(streaming.code, 0) << streaming.said;
+  expect_same_run(folder_ / "streaming", folder_ / "whole");
+
+  Rng rng(static_cast<uint64_t>(::time(nullptr)));  // Other moments each time; they are in the message.
+  std::string moments;
+  bool behind = false;
+  const char* texts[] = {"eval/base: verifying", "rl/step_1: sampling", "rl 1: ", "rl/step_2: reward", "rl 3: "};
+  for (const char* text : texts) {
+    double moment = rng.uniform() * 0.4;
+    Ended stopped = run(ahead("stopped"), StopAt{text, rng.below(2) ? SIGTERM : SIGKILL, moment});
+    moments += cat(" ", text, " + ", fixed(moment, 2), " s -> ", stopped.code, ";");
+    behind = behind || stopped.said.find("goes on behind") != std::string::npos;
+    if (stopped.code == 0) break;
+  }
+  Ended last = run(ahead("stopped"));
+  ASSERT_EQ(last.code, 0) << moments << last.said;
+  behind = behind || last.said.find("goes on behind") != std::string::npos;
+  EXPECT_TRUE(behind) << moments;
+  EXPECT_EQ(last.said.find("is not whole"), std::string::npos) << moments << last.said;
+  expect_same_run(folder_ / "stopped", folder_ / "whole");
+  EXPECT_FALSE(HasFailure()) << moments;
+  std::cout << fixed(whole.seconds, 1) << " s:" << moments << "\n";
+
+  // What was drawn ahead is gone and so is its policy: said, and done by the one that is there.
+  fs::path run_dir = folder_ / "lost";
+  Ended cut = run(ahead("lost"), StopAt{"rl/step_2: reward", SIGKILL, 0.2});
+  if (cut.code == 0) return;
+  for (const std::string& name : names_in(run_dir / "rollouts")) {
+    if (name.starts_with("pending")) fs::remove(run_dir / "rollouts" / name);
+  }
+  Ended lost = run(ahead("lost"));
+  EXPECT_EQ(lost.code, 0) << lost.said;
+  EXPECT_THAT(lost.said, HasSubstr("is not whole; what is missing is drawn by rl_"));
+}
+
 TEST_F(Safety, ToldToStopInAnyPhaseItLeavesSoonAndGoesOnLater) {
   Ended whole = run(command("whole"));
   ASSERT_EQ(whole.code, 0) << whole.said;

@@ -79,8 +79,9 @@ void add_eval(CLI::App& app, Run& run) {
       }
       auto verifier = Verifier::open(config.verify, make_verify_seams(config));
       Rng rng = Rng(static_cast<uint64_t>(config.eval.seed)).at("eval");
-      auto records = records_of(roll_out_and_verify(policy, *verifier, tasks, config.eval.samples, config.eval.sampling,
-                                                    rng, "eval", should_stream(config.eval.stream, policy)));
+      auto records =
+          records_of(roll_out_and_verify(policy.snapshot(), *verifier, tasks, config.eval.samples, config.eval.sampling,
+                                         rng, {"eval", should_stream(config.eval.stream, policy)}));
       if (!arguments->out.empty()) save_records(arguments->out, records);
       ResultsRow row = make_row(arguments->name, records);
       std::cout << (arguments->json ? to_json(row).dump(2) + "\n" : to_table(row));

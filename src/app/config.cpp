@@ -17,6 +17,12 @@ void RlConfig::validate() const {
   if (overlong_tokens < 1 || resample_rounds < 0) {
     throw usage_error("overlong_tokens must be positive, resample_rounds not negative");
   }
+  if (overlong_weight < 0) throw usage_error("overlong_weight must not be negative");
+  if (staleness < 0 || staleness > 1) throw usage_error("staleness is 0 or 1");
+  if (staleness > 0 && resample_rounds > 0) {
+    throw usage_error("staleness draws a step's answers before the last one's are judged, resample_rounds after", "",
+                      "one of them must be 0");
+  }
   if (turns < 1) throw usage_error("turns must be at least 1");
   if (gamma < 0 || gamma > 1) throw usage_error("gamma is a discount: it must lie in [0, 1]");
   if ((credit == "rloo" || credit == "grpo" || credit == "reinforce_pp") && samples < 2) {
@@ -26,6 +32,13 @@ void RlConfig::validate() const {
   if (!imitates && (sampling.top_k > 0 || sampling.top_p < 1 || sampling.temperature <= 0)) {
     throw usage_error(cat("credit: ", credit, " needs answers drawn from the policy itself"), "",
                       "sampling: no top_k, no top_p, and a temperature above 0");
+  }
+  if (staleness > 0 && !imitates && loss.correction == "none") {
+    throw usage_error("with staleness answers come from an older policy than the one they train", "",
+                      "loss.correction: token weighs them accordingly");
+  }
+  if (imitates && loss.kl > 0) {
+    throw usage_error(cat("loss.kl is for credits with advantages, credit: ", credit, " imitates"));
   }
   if (resample_rounds > 0 && (imitates || credit == "reinforce")) {
     throw usage_error(cat("resample_rounds leaves out groups that teach credit: ", credit, " something"));

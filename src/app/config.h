@@ -57,8 +57,11 @@ struct RlConfig {
   PolicyLossConfig loss;
   std::string overlong = "none";
   int64_t overlong_tokens = 64;
+  double overlong_weight = 1;
   int64_t resample_rounds = 0;
+  std::string resample_by = "reward";
   std::string stream = "auto";
+  int64_t staleness = 0;
   SamplingConfig sampling;
   TrainConfig train;
   bool audit = false;
@@ -87,6 +90,13 @@ struct RlConfig {
       "further rounds of tasks in a step while groups whose rewards are all equal leave less than tasks_per_step "
       "(DAPO's "
       "dynamic sampling); 0 = keep every group");
+    v.choice(
+        "resample_by", resample_by, {"reward", "correct"},
+        "what makes a group worth keeping: rewards that differ (without overlong and KL), or right and wrong answers "
+        "beside each other (DAPO)");
+    v("staleness", staleness,
+      "updates that the policy which draws a step's answers may be behind: 0 = none; 1 = the next step's answers are "
+      "drawn while this one verifies and trains (one-step off-policy; app/experience.h)");
     v.choice("stream", stream, {"auto", "true", "false"},
              "verify answers while others of the step are sampled, by the same policy; auto = where it is on a GPU (on "
              "the CPU both want the same cores)");

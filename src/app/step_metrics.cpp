@@ -90,7 +90,8 @@ void add_verdicts(const StepFacts& facts, Json* line) {
                 {"verify/rejected_share", share(rejected, all)},
                 {"verify/same_answers", all - static_cast<int64_t>(different.size())},
                 {"verify/kernels_known_share", share(known, recorded)},
-                {"verify/candidates_per_s", rate(static_cast<double>(all), facts.verified.times.verify)}});
+                {"verify/candidates_per_s",
+                 rate(static_cast<double>(facts.verified.times.judged), facts.verified.times.verify)}});
 }
 
 }  // namespace
@@ -106,7 +107,7 @@ Json step_metrics(const StepFacts& facts) {
                {"loss", update.last_loss},
                {"grad_norm", update.steps > 0 ? Json(facts.grad_norm) : Json()},
                {"tokens", verified.tokens},
-               {"rollout/tokens_per_s", rate(static_cast<double>(verified.tokens), verified.times.rollout)},
+               {"rollout/tokens_per_s", rate(static_cast<double>(verified.times.drawn), verified.times.rollout)},
                {"update/tokens_per_s", rate(static_cast<double>(update.tokens), update.seconds)},
                {"memory/resident_bytes", resident_bytes()},
                {"time/phase/rollout", verified.times.rollout},
@@ -114,6 +115,10 @@ Json step_metrics(const StepFacts& facts) {
                {"time/phase/verify_alone", verified.times.verify_alone},
                {"time/phase/update", update.seconds},
                {"time/rollout_gave_way", verified.times.gave_way},
+               {"time/wait_rollout", facts.wait_rollout},
+               {"time/wait_verify", facts.wait_verify},
+               {"time/idle", facts.idle},
+               {"staleness", facts.staleness},
                {"seconds", facts.seconds}};
   if (facts.device_peak_bytes > 0) line["memory/device_peak_bytes"] = facts.device_peak_bytes;
   add_rewards(facts, &line);

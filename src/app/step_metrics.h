@@ -20,6 +20,8 @@ struct StepFacts {
   const TrainSummary& update;
   double grad_norm = 0;           // Of the last update, before clipping.
   int64_t device_peak_bytes = 0;  // 0 = on the CPU.
+  int64_t staleness = 0;          // Updates between the policy that drew the rollouts and the one they trained.
+  double wait_rollout = 0, wait_verify = 0, idle = 0;  // app/experience.h
   double seconds = 0;
 };
 

@@ -53,6 +53,10 @@ void AppendFile::write(std::string_view bytes) {
   if (!write_all(fd_, bytes)) throw file_error("append to", path_);
 }
 
+void AppendFile::sync() {
+  if (::fsync(fd_) != 0) throw file_error("write", path_);
+}
+
 namespace {
 
 void sync_one(const fs::path& path, int flags) {

@@ -24,6 +24,8 @@ class AppendFile {
 
   // Throws Error (environment) when not everything could be written.
   void write(std::string_view bytes);
+  // Brings what was written to the disk. Throws Error (environment).
+  void sync();
   const std::string& path() const { return path_; }
 
  private:

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 
@@ -60,6 +61,10 @@ std::string time_left(int64_t done, int64_t total, double seconds) {
          " left";
 }
 
+namespace {
+std::atomic<const Progress*> line_owner{nullptr};  // Of the terminal's.
+}
+
 Progress::Progress(std::string what, int64_t total, std::string unit, int64_t already)
     : what_(std::move(what)),
       unit_(std::move(unit)),
@@ -70,7 +75,11 @@ Progress::Progress(std::string what, int64_t total, std::string unit, int64_t al
       start_(Clock::now()),
       last_print_(start_) {}
 
-Progress::~Progress() { print(true); }
+Progress::~Progress() {
+  print(true);
+  const Progress* own = this;
+  line_owner.compare_exchange_strong(own, nullptr);
+}
 
 void Progress::update(int64_t done, const std::string& note) {
   done_ = done;
@@ -93,6 +102,8 @@ void Progress::print(bool last) {
     log_info(what_ + ": " + numbers);
     return;
   }
+  const Progress* nobody = nullptr;
+  if (!line_owner.compare_exchange_strong(nobody, this) && nobody != this) return;
   constexpr int kWidth = 24;
   int filled = total_ > 0 ? static_cast<int>(kWidth * std::min(done_, total_) / total_) : 0;
   std::string bar(static_cast<size_t>(filled), '=');

@@ -2,7 +2,7 @@
 // The program's voice: lines to standard error and, once a run has started, to its log.txt; and progress bars.
 //
 // Standard output is left to results (JSON, tables), so that it can be piped. Thread rule: all functions may be called
-// from any thread; one Progress is alive at a time.
+// from any thread; a Progress belongs to one. Of several that are alive the oldest has the terminal's line.
 #pragma once
 
 #include <chrono>

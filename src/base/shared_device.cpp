@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/shared_device.h"
 
-#include "base/check.h"
 #include "base/log.h"
 
 namespace tritonrl {
 
+// REQUIRES: the lock.
+void SharedDevice::begin_round_if_quiet() {
+  if (in_round_ || users_ == 0 || resting_ < users_ || waiting_ == 0) return;
+  in_round_ = true;
+  granted_ = waiting_;
+}
+
 SharedDevice::Use::Use(SharedDevice* device) : device_(device) {
   if (!device_) return;
   std::unique_lock lock(device_->mutex_);
-  CHECK(!device_->used_) << device_->name_ << " has a user";
-  device_->changed_.wait(lock, [&] { return !device_->measured_; });
-  device_->used_ = true;
+  device_->changed_.wait(lock, [&] { return !device_->measured_ && !device_->in_round_; });
+  ++device_->users_;
 }
 
 SharedDevice::Use::~Use() {
   if (!device_) return;
   std::lock_guard lock(device_->mutex_);
-  device_->used_ = false;
+  --device_->users_;
+  device_->begin_round_if_quiet();
   device_->changed_.notify_all();
 }
 
@@ -26,19 +32,21 @@ void SharedDevice::Use::give_way() {
   std::unique_lock lock(device_->mutex_);
   if (device_->waiting_ == 0) return;
   double start = now_s();
-  device_->granted_ = true;
+  int64_t rounds = device_->rounds_;
+  ++device_->resting_;
+  device_->begin_round_if_quiet();
   device_->changed_.notify_all();
-  device_->changed_.wait(lock, [&] { return !device_->granted_ && !device_->measured_; });
-  device_->seconds_given_ += now_s() - start;
+  device_->changed_.wait(lock, [&] { return device_->rounds_ != rounds; });
+  seconds_given_ += now_s() - start;
 }
 
 SharedDevice::Quiet::Quiet(SharedDevice* device) : device_(device) {
   if (!device_) return;
   std::unique_lock lock(device_->mutex_);
   ++device_->waiting_;
-  device_->changed_.wait(lock, [&] { return !device_->measured_ && (!device_->used_ || device_->granted_); });
+  device_->changed_.wait(lock, [&] { return !device_->measured_ && (device_->users_ == 0 || device_->granted_ > 0); });
   --device_->waiting_;
-  device_->granted_ = false;
+  if (device_->granted_ > 0) --device_->granted_;
   device_->measured_ = true;
 }
 
@@ -46,12 +54,12 @@ SharedDevice::Quiet::~Quiet() {
   if (!device_) return;
   std::lock_guard lock(device_->mutex_);
   device_->measured_ = false;
+  if (device_->in_round_ && device_->granted_ == 0) {
+    device_->in_round_ = false;
+    device_->resting_ = 0;
+    ++device_->rounds_;
+  }
   device_->changed_.notify_all();
-}
-
-double SharedDevice::seconds_given() const {
-  std::lock_guard lock(mutex_);
-  return seconds_given_;
 }
 
 }  // namespace tritonrl

@@ -1,38 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// SharedDevice: a GPU with one constant user, and measurements that need it for themselves.
+// SharedDevice: a GPU with constant users, and measurements that need it for themselves.
 //
-// The user (the sampler) holds the device and gives way between two of its steps, when nothing of it runs there. A
-// measurement (the timing of a kernel) waits for that, has the device alone until its end, and then the user takes at
-// least one step before the next measurement: neither waits for more than one of the other.
-// Thread rule: any threads; at most one Use at a time.
+// A user (the sampler, the trainer) holds the device and gives way between two of its steps, when nothing of it runs
+// there. Once all users do, the measurements (timings of kernels) that wait have the device one after the other; then
+// each user takes at least one step before the next of them: neither side can starve the other.
+// Thread rule: any threads; a Use belongs to one. A thread has one Use of a device at a time and waits for no other
+// user while it has it.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <string>
 #include <utility>
 
 namespace tritonrl {
 
 class SharedDevice {
  public:
-  // As the verifier names it: "cuda:0".
-  explicit SharedDevice(std::string name) : name_(std::move(name)) {}
-  const std::string& name() const { return name_; }
-
-  // Of the constant user, as long as it lives. A null device costs nothing.
+  // Of a constant user, as long as it lives. A null device costs nothing.
   class Use {
    public:
     explicit Use(SharedDevice* device);
     ~Use();
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
-    // Blocks while a measurement that waited goes through. REQUIRES: the device is idle.
+    // Blocks while measurements that waited go through. REQUIRES: nothing of this user runs on the device.
     void give_way();
+    // How long this user waited for measurements, and for the other users to give way to them, in seconds.
+    double seconds_given() const { return seconds_given_; }
 
    private:
     SharedDevice* device_;
+    double seconds_given_ = 0;
   };
 
   // Of a measurement: blocks until the device is quiet, which it is as long as this lives. A null device costs nothing.
@@ -46,18 +45,18 @@ class SharedDevice {
     SharedDevice* device_;
   };
 
-  // How long the user waited for measurements, in seconds.
-  double seconds_given() const;
-
  private:
-  const std::string name_;
-  mutable std::mutex mutex_;
+  void begin_round_if_quiet();
+
+  std::mutex mutex_;
   std::condition_variable changed_;
-  bool used_ = false;      // There is a Use.
-  bool measured_ = false;  // There is a Quiet that waits no more.
-  bool granted_ = false;   // The user lets one measurement through.
+  int64_t users_ = 0;
+  int64_t resting_ = 0;    // Users that gave way and have not had their turn again.
   int64_t waiting_ = 0;    // Measurements.
-  double seconds_given_ = 0;
+  int64_t granted_ = 0;    // Measurements that may still begin in this round.
+  bool measured_ = false;  // One is under way.
+  bool in_round_ = false;  // All users rest until granted_ is 0 and none is under way.
+  int64_t rounds_ = 0;     // Ended.
 };
 
 }  // namespace tritonrl

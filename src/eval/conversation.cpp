@@ -73,29 +73,39 @@ void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& ru
   }
 }
 
-Verified hold_conversations(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
-                            const SamplingConfig& sampling, const Rng& rng, const std::string& what,
-                            const TurnRules& rules, bool stream) {
-  Verified verified = roll_out_and_verify(policy, verifier, tasks, samples, sampling, rng, what, stream);
-  if (rules.turns == 1) return verified;
+Verified hold_conversations(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
+                            int64_t samples, const SamplingConfig& sampling, const Rng& rng, const TurnRules& rules,
+                            const Collecting& how) {
+  if (rules.turns == 1) return roll_out_and_verify(policy, verifier, tasks, samples, sampling, rng, how);
+  Collecting each = how;
+  each.on_sampled = {};  // There is more to come.
+  Verified verified = roll_out_and_verify(policy, verifier, tasks, samples, sampling, rng, each);
   Speakers speakers;
-  speakers.open = [&](const Task& task) { return policy.messages(task); };
-  speakers.encode = [&](const std::vector<Message>& messages) { return policy.encode(messages); };
-  speakers.answer = [&](const std::vector<GenerateRequest>& requests, std::vector<Candidate> candidates, int64_t turn) {
+  speakers.open = [&](const Task& task) { return policy.text().messages(task); };
+  speakers.encode = [&](const std::vector<Message>& messages) { return policy.text().encode(messages); };
+  speakers.answer = [&](std::vector<GenerateRequest> requests, std::vector<Candidate> candidates, int64_t turn) {
+    for (size_t i = 0; how.journal && i < requests.size(); ++i) {
+      if (const Generated* known = how.journal->answer(turn, i)) requests[i].known.emplace(0, *known);
+    }
     Turn said;
     auto draw = [&](const GenerateProgress& progress, const auto& on_answer) {
-      auto sampled = policy.answer(requests, sampling, progress,
-                                   [&](size_t i, int64_t, const Rollout& one) { on_answer(i, one.text); });
+      auto answered = [&](size_t i, int64_t, const Rollout& one) { on_answer(i, one); };
+      auto sampled = policy.answer(requests, sampling, progress, answered);
       for (auto& one : sampled) said.answers.push_back(std::move(one[0]));
     };
-    said.verdicts = sample_and_verify(verifier, std::move(candidates), draw, cat(what, ": turn ", turn), stream,
-                                      policy.weights().device.str(), &verified.times, &verified.tokens);
+    Collected all = sample_and_verify(verifier, std::move(candidates), draw, each, turn,
+                                      verifier.shared_device(policy.weights().device.str()));
+    said.verdicts = std::move(all.verdicts);
+    verified.times.add(all.times);
+    verified.tokens += all.tokens;
     return said;
   };
-  go_on(&verified, Policy::streams(tasks, rng), rules, speakers);
+  go_on(&verified, PolicySnapshot::streams(tasks, rng), rules, speakers);
+  if (how.on_sampled) how.on_sampled();
   if (verified.too_long > 0) {
-    log_warn(cat(what, ": ", verified.too_long, " conversations ended early: the next prompt would have had more than ",
-                 rules.max_prompt_tokens, " tokens (policy.max_prompt_tokens)"));
+    log_warn(cat(how.what, ": ", verified.too_long,
+                 " conversations ended early: the next prompt would have had more than ", rules.max_prompt_tokens,
+                 " tokens (policy.max_prompt_tokens)"));
   }
   return verified;
 }

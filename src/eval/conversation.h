@@ -62,8 +62,8 @@ struct Speakers {
 void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& rules, const Speakers& speakers);
 
 // roll_out_and_verify, and then the other turns. With rules.turns = 1 it is roll_out_and_verify, bit for bit.
-Verified hold_conversations(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
-                            const SamplingConfig& sampling, const Rng& rng, const std::string& what,
-                            const TurnRules& rules, bool stream);
+Verified hold_conversations(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
+                            int64_t samples, const SamplingConfig& sampling, const Rng& rng, const TurnRules& rules,
+                            const Collecting& how);
 
 }  // namespace tritonrl

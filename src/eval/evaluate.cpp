@@ -6,8 +6,8 @@
 
 namespace tritonrl {
 
-Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
-                             const SamplingConfig& sampling, const Rng& rng, const std::string& what, bool stream) {
+Verified roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
+                             int64_t samples, const SamplingConfig& sampling, const Rng& rng, const Collecting& how) {
   Verified out;
   std::vector<Candidate> candidates;
   for (const Task& task : tasks) {
@@ -18,15 +18,19 @@ Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const
       candidates.push_back(std::move(candidate));
     }
   }
+  auto place = [&](size_t g, int64_t r) { return g * static_cast<size_t>(samples) + static_cast<size_t>(r); };
+  KnownAnswer known;
+  if (how.journal) known = [&](size_t g, int64_t r) { return how.journal->answer(1, place(g, r)); };
   auto draw = [&](const GenerateProgress& progress, const auto& on_answer) {
-    out.groups = policy.roll_out(tasks, samples, sampling, rng, progress, [&](size_t g, int64_t r, const Rollout& one) {
-      on_answer(g * static_cast<size_t>(samples) + static_cast<size_t>(r), one.text);
-    });
+    auto answered = [&](size_t g, int64_t r, const Rollout& one) { on_answer(place(g, r), one); };
+    out.groups = policy.roll_out(tasks, samples, sampling, rng, progress, answered, known);
   };
-  std::vector<Verdict> verdicts = sample_and_verify(verifier, std::move(candidates), draw, what, stream,
-                                                    policy.weights().device.str(), &out.times, &out.tokens);
-  auto begin = verdicts.begin();
+  Collected all = sample_and_verify(verifier, std::move(candidates), draw, how, 1,
+                                    verifier.shared_device(policy.weights().device.str()));
+  auto begin = all.verdicts.begin();
   for (size_t g = 0; g < tasks.size(); ++g, begin += samples) out.verdicts.emplace_back(begin, begin + samples);
+  out.times = all.times;
+  out.tokens = all.tokens;
   return out;
 }
 

@@ -51,14 +51,13 @@ struct Verified {
   std::vector<Group> groups;
   std::vector<std::vector<Verdict>> verdicts;
   PhaseTimes times;
-  int64_t tokens = 0;    // Generated.
+  int64_t tokens = 0;    // Of all answers.
   int64_t too_long = 0;  // Conversations that ended because the next prompt would have been too long.
 };
 
-// Samples and verifies, overlapped with `stream`; progress bars are named after `what`. Throws Interrupted when asked
-// to stop.
-Verified roll_out_and_verify(Policy& policy, Verifier& verifier, std::span<const Task> tasks, int64_t samples,
-                             const SamplingConfig& sampling, const Rng& rng, const std::string& what, bool stream);
+// Samples and verifies. Throws Interrupted when asked to stop.
+Verified roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
+                             int64_t samples, const SamplingConfig& sampling, const Rng& rng, const Collecting& how);
 
 // One record an answer, in the order of tasks, turns and samples.
 std::vector<EvalRecord> records_of(const Verified& verified);

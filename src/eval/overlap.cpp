@@ -14,18 +14,6 @@ namespace {
 
 constexpr int64_t kSpareWorkers = 1;  // Sampling keeps one thread busy.
 
-// What the sampler's GPU is called, while answers are timed on it.
-class Sharing {
- public:
-  Sharing(Verifier& verifier, SharedDevice* device) : verifier_(verifier) { verifier_.share(device); }
-  ~Sharing() { verifier_.share(nullptr); }
-  Sharing(const Sharing&) = delete;
-  Sharing& operator=(const Sharing&) = delete;
-
- private:
-  Verifier& verifier_;
-};
-
 }  // namespace
 
 void PhaseTimes::add(const PhaseTimes& other) {
@@ -33,64 +21,76 @@ void PhaseTimes::add(const PhaseTimes& other) {
   verify += other.verify;
   verify_alone += other.verify_alone;
   gave_way += other.gave_way;
+  drawn += other.drawn;
+  judged += other.judged;
 }
 
 bool should_stream(const std::string& stream, const Policy& policy) {
   return stream == "true" || (stream == "auto" && policy.weights().device.is_cuda());
 }
 
-std::vector<Verdict> sample_and_verify(Verifier& verifier, std::vector<Candidate> candidates, const DrawAnswers& draw,
-                                       const std::string& what, bool stream, const std::string& device,
-                                       PhaseTimes* times, int64_t* tokens) {
+Collected sample_and_verify(Verifier& verifier, std::vector<Candidate> candidates, const DrawAnswers& draw,
+                            const Collecting& how, int64_t turn, SharedDevice* device) {
   const auto total = static_cast<int64_t>(candidates.size());
-  std::vector<Verdict> verdicts(candidates.size());
-  SharedDevice shared(device);
-  Sharing sharing(verifier, stream ? &shared : nullptr);
+  const std::string what = turn == 1 ? how.what : cat(how.what, ": turn ", turn);
+  auto stopping = [&] { return interrupted() || (how.stopped && how.stopped()); };
+  Collected out;
+  out.verdicts.resize(candidates.size());
   std::mutex mutex;  // Guards judged and verifying.
   int64_t judged = 0, answered = 0;
   std::optional<Progress> verifying;
-  auto on_verdict = [&](size_t i, Verdict verdict) {
-    verdicts[i] = std::move(verdict);
+  auto take = [&](size_t i, Verdict verdict) {
+    out.verdicts[i] = std::move(verdict);
     std::lock_guard lock(mutex);
     ++judged;
     if (verifying) verifying->update(judged);
   };
+  auto on_verdict = [&](size_t i, Verdict verdict) {
+    if (how.journal) how.journal->note(turn, i, verdict);
+    take(i, std::move(verdict));
+  };
   double start = now_s(), first = 0;
-  auto verifier_stream = verifier.stream(on_verdict, stream ? kSpareWorkers : 0);
+  auto verifier_stream = verifier.stream(on_verdict, how.stream ? kSpareWorkers : 0);
   auto submit = [&](size_t i) {
+    if (const Verdict* known = how.journal ? how.journal->verdict(turn, i) : nullptr) return take(i, *known);
     if (first == 0) first = now_s();
+    ++out.times.judged;
     verifier_stream->submit(i, std::move(candidates[i]));
   };
   {
     Progress sampling(what + ": sampling", total, "answers");
-    SharedDevice::Use use(stream ? &shared : nullptr);
-    int64_t drawn = 0;
-    auto progress = [&](int64_t done, int64_t, int64_t drawn_now) {
-      drawn = drawn_now;
+    SharedDevice::Use use(device);
+    auto progress = [&](int64_t done, int64_t, int64_t drawn) {
+      out.times.drawn = drawn;
       use.give_way();
       std::string note = cat(fixed(static_cast<double>(drawn) / (now_s() - start), 0), " tokens/s");
-      if (stream) {
+      if (how.stream) {
         std::lock_guard lock(mutex);
         note += cat(", ", judged, " verified");
       }
       sampling.update(done, note);
-      return !interrupted();
+      return !stopping();
     };
-    draw(progress, [&](size_t i, const std::string& text) {
+    draw(progress, [&](size_t i, const Rollout& answer) {
       ++answered;
-      candidates[i].text = text;
-      if (stream) submit(i);
+      out.tokens += static_cast<int64_t>(answer.tokens.size());
+      if (how.journal && !how.journal->answer(turn, i)) {
+        how.journal->note(turn, i, Generated{answer.tokens, answer.log_probs, answer.finished});
+      }
+      candidates[i].text = answer.text;
+      if (how.stream) submit(i);
     });
-    *tokens += drawn;
+    out.times.gave_way = use.seconds_given();
   }
-  if (interrupted()) throw Interrupted();
+  if (stopping()) throw Interrupted();
   CHECK(answered == total) << answered << " answers of " << total;
   double sampled = now_s();
+  if (how.on_sampled) how.on_sampled();
   {
     std::lock_guard lock(mutex);
     verifying.emplace(what + ": verifying", total, "candidates", judged);
   }
-  if (!stream) {
+  if (!how.stream) {
     for (size_t i = 0; i < candidates.size(); ++i) submit(i);
   }
   verifier_stream->finish();
@@ -99,8 +99,10 @@ std::vector<Verdict> sample_and_verify(Verifier& verifier, std::vector<Candidate
   if (interrupted()) throw Interrupted();
   CHECK(judged == total) << judged << " verdicts of " << total;
   double end = now_s();
-  times->add({sampled - start, total > 0 ? end - first : 0, end - sampled, shared.seconds_given()});
-  return verdicts;
+  out.times.rollout = sampled - start;
+  out.times.verify = first > 0 ? end - first : 0;
+  out.times.verify_alone = end - sampled;
+  return out;
 }
 
 }  // namespace tritonrl

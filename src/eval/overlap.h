@@ -13,17 +13,31 @@
 #include <string>
 #include <vector>
 
+#include "eval/rollout_journal.h"
 #include "policy/policy.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
 
-// Wall clock, in seconds; sums over calls.
+// How answers are collected.
+struct Collecting {
+  std::string what;                   // Names progress bars and what is logged.
+  bool stream = false;                // Verify answers while others are sampled.
+  RolloutJournal* journal = nullptr;  // Keeps what comes; what it holds is neither drawn nor verified again.
+  // Called once, on the calling thread, when nothing more will be drawn.
+  std::function<void()> on_sampled = {};
+  // Asked between two tokens: is this to end with Interrupted, for another reason than base/interrupt.h's?
+  std::function<bool()> stopped = {};
+};
+
+// Wall clock, in seconds, and what was done in it (not counting what a journal held); sums over calls.
 struct PhaseTimes {
   double rollout = 0;       // While answers were sampled.
   double verify = 0;        // From the first candidate the verifier got to the last verdict.
-  double verify_alone = 0;  // Of that, with nothing being sampled: behind the last answer.
+  double verify_alone = 0;  // Of that, with nothing being sampled here: behind the last answer.
   double gave_way = 0;      // Of rollout, while sampling waited for the timing of kernels.
+  int64_t drawn = 0;        // Tokens.
+  int64_t judged = 0;       // Candidates.
 
   void add(const PhaseTimes& other);
 };
@@ -32,14 +46,20 @@ struct PhaseTimes {
 bool should_stream(const std::string& stream, const Policy& policy);
 
 // Draws an answer for each candidate, calling `on_answer` once for each, on its own thread, with the candidate's
-// position and the answer's text. Stops early where `progress` says so.
-using DrawAnswers = std::function<void(
-    const GenerateProgress& progress, const std::function<void(size_t candidate, const std::string& text)>& on_answer)>;
+// position. Stops early where `progress` says so.
+using DrawAnswers = std::function<void(const GenerateProgress& progress,
+                                       const std::function<void(size_t candidate, const Rollout& answer)>& on_answer)>;
 
-// Verdicts on all candidates, which lack only their texts, in their order. Progress bars are named after `what`.
-// `device` = the policy's. Adds to *times and to *tokens, those that were drawn. Throws Interrupted when asked to stop.
-std::vector<Verdict> sample_and_verify(Verifier& verifier, std::vector<Candidate> candidates, const DrawAnswers& draw,
-                                       const std::string& what, bool stream, const std::string& device,
-                                       PhaseTimes* times, int64_t* tokens);
+struct Collected {
+  std::vector<Verdict> verdicts;  // In the order of the candidates.
+  PhaseTimes times;
+  int64_t tokens = 0;  // Of all answers.
+};
+
+// Verdicts on all candidates, which lack only their texts. `turn` = under which the journal knows them; what that holds
+// of answers, `draw` is to take from there. `device` = the policy's, where kernels are timed on it; or null. Throws
+// Interrupted when asked to stop.
+Collected sample_and_verify(Verifier& verifier, std::vector<Candidate> candidates, const DrawAnswers& draw,
+                            const Collecting& how, int64_t turn, SharedDevice* device);
 
 }  // namespace tritonrl

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "verify/fake_jobs.h"
@@ -16,12 +18,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string answer(size_t i) { return cat("```python\nx = ", i % 5, i % 3 == 0 ? "(" : "", "\n```\n"); }
+Rollout rollout(size_t i) {
+  std::vector<int32_t> tokens(10, static_cast<int32_t>(i));
+  return {tokens, std::vector<float>(10, -0.125f), true,
+          cat("```python\nx = ", i % 5, i % 3 == 0 ? "(" : "", "\n```\n")};
+}
 
-struct Drawn {
-  std::vector<Verdict> verdicts;
-  PhaseTimes times;
-  int64_t tokens = 0, records = 0;
+struct Drawn : Collected {
+  int64_t records = 0;
   bool verified_while_sampling = false;
 };
 
@@ -51,12 +55,12 @@ Drawn draw(bool stream, std::chrono::milliseconds patience) {
         std::this_thread::sleep_for(1ms);
       }
       size_t i = done * 5 % 12;  // They end in another order than they were asked for.
-      on_answer(i, answer(i));
+      on_answer(i, rollout(i));
       EXPECT_TRUE(progress(static_cast<int64_t>(done) + 1, 12, 10 * (static_cast<int64_t>(done) + 1)));
     }
     out.verified_while_sampling = jobs->count("record") > 0;
   };
-  out.verdicts = sample_and_verify(*verifier, candidates, sampler, "test", stream, "cpu", &out.times, &out.tokens);
+  static_cast<Collected&>(out) = sample_and_verify(*verifier, candidates, sampler, {"test", stream}, 1, nullptr);
   out.records = jobs->count("record");
   return out;
 }
@@ -91,16 +95,67 @@ TEST(Overlap, VerifiesWhileOthersAreSampledOrOnlyBehindThem) {
   EXPECT_EQ(beside.times.gave_way, 0);
 }
 
+// What was there when it was stopped is neither drawn nor verified again, streaming or not.
+TEST(Overlap, AJournalSavesWhatWasDone) {
+  std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "tritonrl_overlap.jsonl";
+  for (bool stream : {false, true}) {
+    std::filesystem::remove(file);
+    VerifyConfig config;
+    config.workers = 2;
+    std::vector<Candidate> candidates;
+    for (int i = 0; i < 9; ++i) candidates.push_back({cat("c", i), {}, "", false});
+    int64_t calls = 0;
+    std::vector<Verdict> before;
+    for (size_t answers_left : {9u, 0u, 4u}) {
+      if (answers_left == 4) {  // As a stop would have left it: half of the answers, fewer verdicts.
+        auto lines = split(trim(read_file(file)), '\n');
+        std::string kept = lines[0] + "\n";
+        int verdicts = 0;
+        for (const std::string& line : lines) {
+          Json json = Json::parse(line);
+          if (json.contains("tokens") && json["candidate"] < 5) kept += line + "\n";
+          if (json.contains("verdict") && json["candidate"] < 5 && ++verdicts <= 3) kept += line + "\n";
+        }
+        write_file(file, kept);
+      }
+      RolloutJournal journal(file, "test");
+      EXPECT_EQ(journal.answers_found(), 9 - static_cast<int64_t>(answers_left));
+      auto verifier = Verifier::over(std::make_unique<FakePool>(honest_answer), config);
+      calls = 0;
+      auto sampler = [&](const GenerateProgress& progress, const auto& on_answer) {
+        for (size_t i = 0; i < 9; ++i) {
+          calls += journal.answer(1, i) == nullptr;
+          on_answer(i, rollout(i));
+        }
+        progress(9, 9, 10 * calls);
+      };
+      int64_t sampled = 0;
+      Collecting how{"test", stream, &journal, [&] { ++sampled; }};
+      Collected all = sample_and_verify(*verifier, candidates, sampler, how, 1, nullptr);
+      EXPECT_EQ(calls, static_cast<int64_t>(answers_left));
+      EXPECT_EQ(sampled, 1);
+      EXPECT_EQ(all.tokens, 90);
+      EXPECT_EQ(all.times.drawn, 10 * calls);
+      EXPECT_EQ(all.times.judged, answers_left == 9 ? 9 : answers_left == 0 ? 0 : 6);
+      ASSERT_EQ(all.verdicts.size(), 9u);
+      for (size_t i = 0; i < 9; ++i) {
+        EXPECT_EQ(all.verdicts[i].candidate_id, cat("c", i));
+        if (!before.empty()) EXPECT_EQ(all.verdicts[i].outcome, before[i].outcome);
+        if (answers_left == 0) EXPECT_EQ(to_json(all.verdicts[i]), to_json(before[i]));
+      }
+      before = all.verdicts;
+    }
+  }
+}
+
 TEST(Overlap, AFailureOfTheSamplerEndsTheVerifier) {
   auto verifier = Verifier::over(std::make_unique<FakePool>(honest_answer), {});
   std::vector<Candidate> candidates(3);
-  PhaseTimes times;
-  int64_t tokens = 0;
   auto fails = [](const GenerateProgress&, const auto& on_answer) {
-    on_answer(0, answer(1));
+    on_answer(0, rollout(1));
     throw environment_error("memory ran out");
   };
-  EXPECT_THROW(sample_and_verify(*verifier, candidates, fails, "test", true, "cpu", &times, &tokens), Error);
+  EXPECT_THROW(sample_and_verify(*verifier, candidates, fails, {"test", true}, 1, nullptr), Error);
 }
 
 }  // namespace

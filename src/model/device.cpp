@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/device.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -48,6 +49,22 @@ at::Device open_device(const std::string& name) {
   int64_t count = at::detail::getCUDAHooks().deviceCount();
   if (device.index() >= count) throw environment_error(cat(name, " does not exist: ", count, " GPUs here"), "", kHint);
   return device;
+}
+
+void wait_for(const at::Device& device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+}
+
+OwnStream::OwnStream(const at::Device& device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl guard(device.type());
+  guard.setDevice(device);  // Of this thread, whose first device is the first of all.
+  before_ = guard.exchangeStream(guard.getStreamFromGlobalPool(device));
+}
+
+OwnStream::~OwnStream() {
+  if (before_) c10::impl::VirtualGuardImpl(before_->device_type()).exchangeStream(*before_);
 }
 
 at::ScalarType compute_dtype(const std::string& name) {

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <string>
 
 namespace tritonrl {
@@ -15,6 +16,22 @@ at::Device open_device(const std::string& name);
 
 // "fp32", "bf16", or "auto" (bf16). Throws Error (usage).
 at::ScalarType compute_dtype(const std::string& name);
+
+// Blocks until what this thread began on `device` is done. Nothing on the CPU.
+void wait_for(const at::Device& device);
+
+// While it lives, what this thread does on `device` is in a stream of its own, beside what other threads do there.
+// Tensors that cross over must be complete (wait_for). Nothing on the CPU.
+class OwnStream {
+ public:
+  explicit OwnStream(const at::Device& device);
+  ~OwnStream();
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+ private:
+  std::optional<c10::Stream> before_;
+};
 
 // Is there an NVIDIA driver on this machine? Does not load anything heavy.
 bool has_cuda_driver();

@@ -36,9 +36,10 @@ class Engine {
           << "prompt of " << requests[r].prompt.size() << " tokens in slots of " << decoder.capacity();
       results_[r].resize(static_cast<size_t>(requests[r].samples));
       total_ += requests[r].samples;
+      known_ += static_cast<int64_t>(requests[r].known.size());
     }
     if (!decoder.weights().device.is_cpu()) {
-      int64_t spare = decoder.slots() - total_;  // No sample that has room is to wait for a prompt's slot.
+      int64_t spare = decoder.slots() - (total_ - known_);  // No sample that has room is to wait for a prompt's slot.
       prefixes_ = std::clamp<int64_t>(spare >= 0 ? spare : decoder.slots() / 16, 1,
                                       std::min(kMostPrompts, decoder.slots() - 1));
       prefill_rows_ = kGpuPrefillRows;
@@ -48,6 +49,12 @@ class Engine {
   }
 
   std::vector<std::vector<Generated>> run(const GenerateProgress& progress) {
+    for (size_t r = 0; r < requests_.size(); ++r) {
+      for (const auto& [sample, known] : requests_[r].known) {
+        results_[r].at(static_cast<size_t>(sample)) = known;
+        complete(r, sample);
+      }
+    }
     while (true) {
       admit();
       if (active_.empty()) break;
@@ -78,6 +85,10 @@ class Engine {
         sample_ = 0;
         continue;
       }
+      if (request.known.contains(sample_)) {
+        ++sample_;
+        continue;
+      }
       auto length = static_cast<int64_t>(request.prompt.size());
       Active row{prompt.request, sample_++, free_.back(), static_cast<int32_t>(length)};
       SampledToken first = draw(row, prompt.logits.data_ptr<float>(), 0);
@@ -102,6 +113,7 @@ class Engine {
       ends.clear();
     };
     for (; request_ < requests_.size() && static_cast<int64_t>(ready_.size()) < prefixes_; ++request_) {
+      if (static_cast<int64_t>(requests_[request_].known.size()) == requests_[request_].samples) continue;
       const auto& prompt = requests_[request_].prompt;
       auto slot = static_cast<int32_t>(decoder_.slots() - 1 - static_cast<int64_t>(ready_.size()));
       ready_.push_back({request_, slot, {}});
@@ -189,9 +201,13 @@ class Engine {
     bool full =
         static_cast<int64_t>(out.tokens.size()) >= sampling_.max_new_tokens || row.next_position >= decoder_.capacity();
     if (!out.finished && !full) return false;
-    ++done_;
-    if (on_generated_) on_generated_(row.request, row.sample, out);
+    complete(row.request, row.sample);
     return true;
+  }
+
+  void complete(size_t request, int64_t sample) {
+    ++done_;
+    if (on_generated_) on_generated_(request, sample, results_[request][static_cast<size_t>(sample)]);
   }
 
   Generated& answer(const Active& row) { return results_[row.request][static_cast<size_t>(row.sample)]; }
@@ -201,7 +217,7 @@ class Engine {
   const SamplingConfig& sampling_;
   const StopTokens& stop_;
   const OnGenerated& on_generated_;
-  int64_t limit_ = 0, total_ = 0, done_ = 0, tokens_ = 0;
+  int64_t limit_ = 0, total_ = 0, known_ = 0, done_ = 0, tokens_ = 0;
   std::vector<std::vector<Generated>> results_;
   std::vector<int32_t> free_;
   std::vector<Active> active_;

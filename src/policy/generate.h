@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -17,16 +18,17 @@
 
 namespace tritonrl {
 
-struct GenerateRequest {
-  std::vector<int32_t> prompt;  // REQUIRES: not empty, shorter than the decoder's capacity.
-  int64_t samples = 1;
-  Rng rng;
-};
-
 struct Generated {
   std::vector<int32_t> tokens;   // The answer, stop token included when there was one.
   std::vector<float> log_probs;  // One a token; see SampledToken.
   bool finished = false;         // Ended with a stop token (else it was cut off).
+};
+
+struct GenerateRequest {
+  std::vector<int32_t> prompt;  // REQUIRES: not empty, shorter than the decoder's capacity.
+  int64_t samples = 1;
+  Rng rng;
+  std::map<int64_t, Generated> known = {};  // Samples that were drawn before, and are not drawn again.
 };
 
 struct StopTokens {
@@ -37,8 +39,8 @@ struct StopTokens {
 // Called after each step, when nothing is under way on the device, with (samples finished, samples in all, tokens drawn
 // so far); return false to stop early: unfinished samples are then returned as they are.
 using GenerateProgress = std::function<bool(int64_t done, int64_t total, int64_t tokens)>;
-// Called as soon as a sample is complete, in the order in which they become so, on generate's thread, which it keeps
-// from its work.
+// Called as soon as a sample is complete, in the order in which they become so (known ones first), on generate's
+// thread, which it keeps from its work.
 using OnGenerated = std::function<void(size_t request, int64_t sample, const Generated& generated)>;
 
 // Result [request][sample]. The decoder's slots are overwritten. REQUIRES: at least 2 slots.

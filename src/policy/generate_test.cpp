@@ -154,6 +154,44 @@ TEST(Generate, HandsOutEachAnswerWhenItIsComplete) {
   EXPECT_EQ(*lengths.rbegin(), 4u) << "one that was cut off";
 }
 
+TEST(Generate, KnownAnswersAreNotDrawnAgainAndTheOthersStayTheSame) {
+  auto all = requests(4, 6);
+  Decoder decoder(tiny(), 5, 64);
+  auto whole = generate(decoder, all, sampling(2, 4), {{}, 600});
+  for (int every : {1, 2, 3}) {  // All of them, every second, all of some requests.
+    auto rest = all;
+    int64_t known = 0;
+    for (size_t r = 0; r < rest.size(); ++r) {
+      for (int64_t s = 0; s < rest[r].samples; ++s) {
+        bool taken = every == 3 ? r % 2 == 0 : (static_cast<int64_t>(r) + s) % every == 0;
+        if (taken) rest[r].known.emplace(s, whole[r][static_cast<size_t>(s)]), ++known;
+      }
+    }
+    int64_t handed_out = 0, drawn = 0;
+    Decoder other(tiny(), 3, 64);
+    auto out = generate(
+        other, rest, sampling(2, 4), {{}, 600},
+        [&](int64_t done, int64_t total, int64_t tokens) {
+          EXPECT_EQ(total, 24);
+          EXPECT_GE(done, known);
+          drawn = tokens;
+          return true;
+        },
+        [&](size_t r, int64_t s, const Generated&) {
+          EXPECT_EQ(rest[r].known.contains(s), handed_out < known) << "known ones come first";
+          ++handed_out;
+        });
+    EXPECT_EQ(handed_out, 24);
+    EXPECT_EQ(drawn, (24 - known) * 4);
+    for (size_t r = 0; r < all.size(); ++r) {
+      for (size_t s = 0; s < whole[r].size(); ++s) {
+        EXPECT_EQ(out[r][s].tokens, whole[r][s].tokens) << every;
+        EXPECT_EQ(out[r][s].log_probs, whole[r][s].log_probs) << every;
+      }
+    }
+  }
+}
+
 TEST(Generate, StopsWhenAskedTo) {
   auto all = requests(3, 4);
   Decoder decoder(tiny(), 5, 64);

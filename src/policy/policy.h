@@ -3,23 +3,17 @@
 //
 // Training uses base + adapter; generation uses a merged copy, renewed when the adapter has changed. With an 8-bit base
 // (`base: int8`) the matrices stay as they are for both, and generation adds the adapter's part to each product.
-// Thread rule: one thread at a time (it uses all cores itself).
+// Thread rule: one thread at a time (it uses all cores itself); a snapshot may be used by another.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/config.h"
-#include "data/prompt.h"
-#include "model/chat_template.h"
 #include "model/lora.h"
-#include "model/tokenizer.h"
-#include "policy/generate.h"
-#include "policy/rollout.h"
+#include "policy/snapshot.h"
 
 namespace tritonrl {
 
@@ -53,37 +47,20 @@ struct EncodedExample {
   int64_t answer_begin = 0;
 };
 
-// Called on the sampling thread as soon as an answer is complete, with the position of its task or request, and of the
-// sample in it.
-using OnAnswer = std::function<void(size_t request, int64_t sample, const Rollout& rollout)>;
-
 class Policy {
  public:
   // Loads everything. Throws Error.
   static Policy open(const PolicyConfig& config, PromptTemplate prompt);
 
-  // Samples `samples` answers to each task, rng.at(task id) being each task's stream, and another
-  // one of that where a task comes again. Throws Error (usage) for a prompt
-  // that is too long.
-  std::vector<Group> roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling,
-                              const Rng& rng, const GenerateProgress& progress = {}, const OnAnswer& on_answer = {});
+  // The policy as it is now, to answer prompts with (policy/snapshot.h). Merges, on the calling thread.
+  PolicySnapshot snapshot();
 
-  // One answer or more to each prompt, as the requests say, whatever wrote it. Throws Error (usage) for a prompt that
-  // does not fit into the model's context.
-  std::vector<std::vector<Rollout>> answer(std::span<const GenerateRequest> requests, const SamplingConfig& sampling,
-                                           const GenerateProgress& progress = {}, const OnAnswer& on_answer = {});
-  // The stream of each task's draws in roll_out.
-  static std::vector<Rng> streams(std::span<const Task> tasks, const Rng& rng);
-
-  std::vector<Message> messages(const Task& task) const { return prompt_.render(task); }
-  // A conversation that waits for the assistant.
-  std::vector<int32_t> encode(const std::vector<Message>& messages) const;
-  std::vector<int32_t> encode_prompt(const Task& task) const { return encode(messages(task)); }
+  std::vector<int32_t> encode_prompt(const Task& task) const { return text_->encode(text_->messages(task)); }
   // prompt + answer + end of turn.
   EncodedExample encode_example(const std::vector<int32_t>& prompt, const std::string& answer) const;
 
   const Weights& weights() const { return *weights_; }
-  const Tokenizer& tokenizer() const { return tokenizer_; }
+  const Tokenizer& tokenizer() const { return text_->tokenizer; }
   const PolicyConfig& config() const { return config_; }
 
   // Attaches a fresh or loaded adapter; training changes it in place and then calls adapter_changed().
@@ -94,15 +71,12 @@ class Policy {
   void adapter_changed() { merged_.reset(); }
 
  private:
-  Policy(PolicyConfig config, std::shared_ptr<const Weights> weights, Tokenizer tokenizer, ChatTemplate chat,
-         PromptTemplate prompt);
+  Policy(PolicyConfig config, std::shared_ptr<const Weights> weights, std::shared_ptr<const PolicyText> text)
+      : config_(std::move(config)), weights_(std::move(weights)), text_(std::move(text)) {}
   PolicyConfig config_;
   std::shared_ptr<const Weights> weights_, merged_;
-  Tokenizer tokenizer_;
-  ChatTemplate chat_;
-  PromptTemplate prompt_;
+  std::shared_ptr<const PolicyText> text_;
   std::optional<LoraAdapter> adapter_;
-  StopTokens stop_;
 };
 
 }  // namespace tritonrl

@@ -62,7 +62,7 @@ using LogProbs = std::map<const TrainExample*, std::vector<float>>;
 
 // Log-probabilities of the answers' tokens under base + adapter.
 LogProbs score_answers(const Weights& weights, const LoraAdapter* adapter, const Examples& answers, double temperature,
-                       int64_t micro_batch_tokens) {
+                       int64_t micro_batch_tokens, const std::function<void()>& on_part = {}) {
   LogProbs out;
   for (const Examples& part : cut(answers, micro_batch_tokens)) {
     auto log_probs = forward(weights, adapter, answers_of(part), temperature).log_probs;
@@ -72,14 +72,15 @@ LogProbs score_answers(const Weights& weights, const LoraAdapter* adapter, const
       out[example].assign(at, at + n);
       at += n;
     }
+    if (on_part) on_part();
   }
   return out;
 }
 
 class Training {
  public:
-  Training(Policy& policy, const TrainConfig& config, const Rng& rng, const OnUpdate& on_update, AdamW* optimizer)
-      : policy_(policy), config_(config), rng_(rng), on_update_(on_update) {
+  Training(Policy& policy, const TrainConfig& config, const Rng& rng, const TrainHooks& hooks, AdamW* optimizer)
+      : policy_(policy), config_(config), rng_(rng), hooks_(hooks) {
     CHECK(policy.has_adapter()) << "train without an adapter";
     if (!optimizer) own_.emplace(config.optimizer, policy.adapter().parameters());
     optimizer_ = optimizer ? optimizer : &*own_;
@@ -134,7 +135,7 @@ class Training {
       summary_.policy.add(report.policy);
       if (step == from_update) summary_.first_loss = report.loss;
       summary_.last_loss = report.loss;
-      bool go_on = !on_update_ || on_update_(report);
+      bool go_on = !hooks_.on_update || hooks_.on_update(report);
       if (!go_on || interrupted()) {
         summary_.stopped_early = step + 1 < steps;
         break;
@@ -172,15 +173,19 @@ class Training {
         "(run.start_from takes over its SFT)");
   }
 
+  void part_is_behind() const {
+    if (hooks_.on_part) hooks_.on_part();
+  }
+
   Keep keep() const { return config_.recompute ? Keep::kInputs : Keep::kActivations; }
 
   Policy& policy_;
   const TrainConfig& config_;
   Rng rng_;
   Examples usable_;
+  const TrainHooks& hooks_;
 
  private:
-  const OnUpdate& on_update_;
   std::optional<AdamW> own_;
   AdamW* optimizer_;
   TrainSummary summary_;
@@ -207,6 +212,7 @@ class Imitation : public Training {
       }
       report->loss += forward_backward(policy_.weights(), policy_.adapter(), batch, dropout.at(p), keep()).loss;
       report->tokens += batch.size();
+      part_is_behind();
     }
     return true;
   }
@@ -215,8 +221,8 @@ class Imitation : public Training {
 class PolicyGradient : public Training {
  public:
   PolicyGradient(Policy& policy, const TrainConfig& config, const PolicyUpdate& how, const Rng& rng,
-                 const OnUpdate& on_update, AdamW* optimizer)
-      : Training(policy, config, rng, on_update, optimizer), how_(how), dropout_(policy.adapter().config.dropout) {
+                 const TrainHooks& hooks, AdamW* optimizer)
+      : Training(policy, config, rng, hooks, optimizer), how_(how), dropout_(policy.adapter().config.dropout) {
     policy.adapter().config.dropout = 0;
   }
   ~PolicyGradient() override { policy_.adapter().config.dropout = dropout_; }
@@ -229,7 +235,8 @@ class PolicyGradient : public Training {
   }
 
   void score(const LoraAdapter* adapter, LogProbs* out) const {
-    *out = score_answers(policy_.weights(), adapter, usable_, how_.temperature, config_.micro_batch_tokens);
+    *out = score_answers(policy_.weights(), adapter, usable_, how_.temperature, config_.micro_batch_tokens,
+                         hooks_.on_part);
   }
 
   bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) override {
@@ -249,6 +256,7 @@ class PolicyGradient : public Training {
                           }};
       report->loss += forward_backward(policy_.weights(), policy_.adapter(), batch, dropout, objective, keep()).loss;
       report->tokens += batch.size();
+      part_is_behind();
     }
     return !counted.empty();
   }
@@ -290,9 +298,9 @@ class PolicyGradient : public Training {
 }  // namespace
 
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
-                   const OnUpdate& on_update, AdamW* optimizer, int64_t from_update) {
+                   const TrainHooks& hooks, AdamW* optimizer, int64_t from_update) {
   CHECK(from_update == 0 || optimizer) << "going on needs the optimizer's state";
-  return Imitation(policy, config, rng, on_update, optimizer).run(examples, from_update);
+  return Imitation(policy, config, rng, hooks, optimizer).run(examples, from_update);
 }
 
 std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers,
@@ -315,12 +323,12 @@ std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainEx
 }
 
 TrainSummary train_policy(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config,
-                          const PolicyUpdate& how, const Rng& rng, const OnUpdate& on_update, AdamW* optimizer) {
+                          const PolicyUpdate& how, const Rng& rng, const TrainHooks& hooks, AdamW* optimizer) {
   for (const TrainExample& example : examples) {
     CHECK(static_cast<size_t>(example.answer_begin) + example.sampled_log_probs.size() == example.tokens.size())
         << "an answer without the log-probabilities it was drawn with";
   }
-  return PolicyGradient(policy, config, how, rng, on_update, optimizer).run(examples);
+  return PolicyGradient(policy, config, how, rng, hooks, optimizer).run(examples);
 }
 
 }  // namespace tritonrl

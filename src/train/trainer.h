@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "policy/policy.h"
@@ -56,6 +58,16 @@ struct UpdateReport {
 // Returns false to stop after this update.
 using OnUpdate = std::function<bool(const UpdateReport&)>;
 
+struct TrainHooks {
+  OnUpdate on_update;
+  // Behind each forward and backward; its work may still be under way on the device.
+  std::function<void()> on_part;
+
+  TrainHooks() = default;
+  template <class F, class = std::enable_if_t<std::is_invocable_v<F&, const UpdateReport&>>>
+  TrainHooks(F f) : on_update(std::move(f)) {}
+};
+
 struct TrainSummary {
   int64_t steps = 0, examples = 0, left_out = 0, tokens = 0;
   double seconds = 0, first_loss = 0, last_loss = 0;
@@ -69,7 +81,7 @@ struct TrainSummary {
 // as if there had been no break.
 // Deterministic from rng on the CPU. Throws Error (environment) when loss, gradient or adapter are not finite any more.
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
-                   const OnUpdate& on_update = {}, AdamW* optimizer = nullptr, int64_t from_update = 0);
+                   const TrainHooks& hooks = {}, AdamW* optimizer = nullptr, int64_t from_update = 0);
 
 // Of each answer: the divergence of policy.adapter() as it is from `reference` (null = the base model), estimated on
 // the answer's own tokens and summed over them, in nats; k1, k2 or k3 as in policy_loss.h. For KL as a part of the
@@ -83,7 +95,7 @@ std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainEx
 // is one update only and no correction, where old and present are the same. An update all of whose advantages are 0
 // is none.
 TrainSummary train_policy(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config,
-                          const PolicyUpdate& how, const Rng& rng, const OnUpdate& on_update = {},
+                          const PolicyUpdate& how, const Rng& rng, const TrainHooks& hooks = {},
                           AdamW* optimizer = nullptr);
 
 }  // namespace tritonrl

@@ -517,7 +517,7 @@ TEST(Verifier, LintRejectsTasksThatCannotFail) {
               return answer;
             }),
             "");
-  EXPECT_NE(lint(lying("oracle", [](const Job&, const std::string& nonce) { return zeros(oracle_answer(nonce)); }))
+  EXPECT_NE(lint(lying("oracle", [&](const Job&, const std::string& nonce) { return zeros(oracle_answer(nonce)); }))
                 .find("zeros"),
             std::string::npos);
   // Few numbers that are zero once by chance; twice is none.

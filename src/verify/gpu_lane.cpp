@@ -73,6 +73,13 @@ std::unique_ptr<GpuLanes> GpuLanes::open(const std::vector<std::string>& devices
 
 GpuLanes::~GpuLanes() = default;
 
+SharedDevice* GpuLanes::shared(const std::string& name) {
+  for (const auto& lane : lanes_) {
+    if (lane->info.device == name) return &lane->shared;
+  }
+  return nullptr;
+}
+
 void GpuLanes::start(Lane& lane) {
   std::string folder = TRITONRL_BUILD_DIR;
   double began = now_s();
@@ -169,10 +176,7 @@ GpuLease::~GpuLease() {
 
 const GpuInfo& GpuLease::info() const { return lanes_->lanes_[lane_]->info; }
 
-SharedDevice::Quiet GpuLease::quiet() const {
-  SharedDevice* shared = lanes_->shared_;
-  return SharedDevice::Quiet(shared && shared->name() == info().device ? shared : nullptr);
-}
+SharedDevice::Quiet GpuLease::quiet() const { return SharedDevice::Quiet(&lanes_->lanes_[lane_]->shared); }
 
 void GpuLease::kill_judge() {
   if (auto& channel = lanes_->lanes_[lane_]->channel) channel->kill();

@@ -83,7 +83,7 @@ class GpuLease {
   GpuAnswer time(const GpuTiming& timing);
   // Measures the noise of timing where that was not done, or long ago. Throws Error (environment).
   void freshen_noise();
-  // While it lives nobody else works on the GPU; blocks until then (GpuLanes::share).
+  // While it lives nobody else works on the GPU; blocks until then (GpuLanes::shared).
   SharedDevice::Quiet quiet() const;
   GpuAnswer lint(const GpuTiming& what);  // Of a task; its two input seeds, weight seed and deadline count.
   void kill_judge();                      // For tests.
@@ -110,8 +110,8 @@ class GpuLanes {
 
   // Blocks. Throws Error (environment) when every GPU was given up. Thread rule: any thread.
   GpuLease acquire();
-  // The GPU of that name has another user; null = none has. Call while no lease is out; must outlive the leases.
-  void share(SharedDevice* device) { shared_ = device; }
+  // The GPU of that name, for whoever else uses it: timing waits until it has given way. Null where there is none.
+  SharedDevice* shared(const std::string& name);
   size_t size() const { return lanes_.size(); }
   const GpuInfo& info(size_t lane) const { return lanes_[lane]->info; }
 
@@ -124,6 +124,7 @@ class GpuLanes {
     bool busy = false;
     std::string given_up;    // Why this GPU is used no more; "" = it is.
     double measured_at = 0;  // When info.noise was.
+    SharedDevice shared;
   };
   void start(Lane& lane);
   void measure(Lane& lane);
@@ -131,7 +132,6 @@ class GpuLanes {
   void release(size_t lane);
 
   std::shared_ptr<const TimingProtocol> protocol_;
-  SharedDevice* shared_ = nullptr;
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<std::unique_ptr<Lane>> lanes_;

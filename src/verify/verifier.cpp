@@ -198,8 +198,6 @@ std::unique_ptr<VerifyStream> Verifier::stream(VerifyStream::OnVerdict on_verdic
   return std::make_unique<VerifyStream>(verify_one, std::move(on_verdict), workers(), spare);
 }
 
-void Verifier::share(SharedDevice* device) {
-  if (lanes_) lanes_->share(device);
-}
+SharedDevice* Verifier::shared_device(const std::string& name) { return lanes_ ? lanes_->shared(name) : nullptr; }
 
 }  // namespace tritonrl

@@ -58,11 +58,13 @@ class Verifier {
                    const std::function<void(size_t index, Verdict verdict)>& on_verdict);
 
   // The same for candidates that are still being made: verdicts begin to come with the first of them. `spare` of the
-  // workers wait until the last candidate is there. The verifier must outlive the stream, and be asked nothing else.
+  // workers wait until the last candidate is there. The verifier must outlive the
+  // stream. Each stream has as many workers.
   std::unique_ptr<VerifyStream> stream(VerifyStream::OnVerdict on_verdict, int64_t spare = 0);
-  // Somebody else works on a GPU: what is timed there waits until it has given way. Null = nobody does. Call while
-  // nothing is verified; the device must outlive that. Candidates' correctness is found out beside it.
-  void share(SharedDevice* device);
+  // The GPU of that name ("cuda:0"), for somebody else who works on it: what is timed there waits until that has given
+  // way. Candidates' correctness is found out beside it. Null where nothing is timed on it. Lives as long as the
+  // verifier.
+  SharedDevice* shared_device(const std::string& name);
 
   // Why `task` cannot be used ("" = it can): its reference fails, or a wrong answer would pass. Thread rule: any
   // thread.

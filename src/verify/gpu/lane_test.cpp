@@ -141,9 +141,10 @@ GpuTools LaneTest::tools_;
 // Somebody else works on the GPU: timing waits for it, running does not.
 TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
   using namespace std::chrono_literals;
-  SharedDevice here("cpu"), elsewhere("cuda:1");
-  for (SharedDevice* shared : {&here, &elsewhere}) {
-    lanes_->share(shared);
+  SharedDevice *here = lanes_->shared("cpu"), elsewhere;
+  ASSERT_TRUE(here);
+  EXPECT_FALSE(lanes_->shared("cuda:1"));
+  for (SharedDevice* shared : {here, &elsewhere}) {
     SharedDevice::Use use(shared);
     Task task;
     task.id = "t";
@@ -154,13 +155,12 @@ TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
     ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
     EXPECT_EQ(path.full_run(30, false).outcome, Outcome::kPass);
     auto timed = std::async(std::launch::async, [&] { return path.time(10); });
-    if (shared == &here) EXPECT_EQ(timed.wait_for(200ms), std::future_status::timeout);
+    if (shared == here) EXPECT_EQ(timed.wait_for(200ms), std::future_status::timeout);
     while (timed.wait_for(1ms) != std::future_status::ready) {
-      if (shared == &here) use.give_way();
+      if (shared == here) use.give_way();
     }
     timed.get();
   }
-  lanes_->share(nullptr);
 }
 
 TEST_F(LaneTest, RightAnswersPass) {

@@ -151,7 +151,46 @@ TEST(Assemble, AlgorithmsLieOverAnyConfig) {
       ++seen;
     }
   }
-  EXPECT_EQ(seen, 52);
+  EXPECT_EQ(seen, 56);
+}
+
+TEST(Assemble, WhatNoAlgorithmMeansIsRefused) {
+  const std::string gpu = kConfigs + "gpu.yaml";
+  auto with = [&](const std::string& overlay, const std::vector<std::string>& sets) {
+    return load_config<Config>({gpu, kConfigs + "algorithms/" + overlay}, sets);
+  };
+  EXPECT_THROW(with("reinforce.yaml", {"rl.train.updates=2"}), Error) << "no ratio for the second";
+  EXPECT_THROW(with("reinforce.yaml", {"rl.train.epochs=2"}), Error);
+  EXPECT_NO_THROW(with("reinforce.yaml", {"rl.train.updates=0", "rl.train.batch_size=0"}));
+  EXPECT_NO_THROW(with("reinforce.yaml", {"rl.train.updates=2", "rl.loss.objective=clip"}));
+  EXPECT_THROW(load_config<Config>({gpu}, {"rl.credit=grpo"}), Error) << "a fresh optimizer every step";
+  EXPECT_THROW(with("grpo.yaml", {"rl.staleness=1"}), Error) << "no correction";
+  EXPECT_NO_THROW(with("grpo.yaml", {"rl.staleness=1", "rl.loss.correction=token"}));
+  EXPECT_NO_THROW(with("best_of_n.yaml", {"rl.staleness=1"}));
+  EXPECT_THROW(with("best_of_n.yaml", {"rl.staleness=2"}), Error);
+  EXPECT_THROW(with("dapo.yaml", {"rl.staleness=1", "rl.loss.correction=token"}), Error) << "two ways to choose tasks";
+  EXPECT_THROW(with("best_of_n.yaml", {"rl.loss.kl=0.1"}), Error) << "imitation has no use for it";
+  EXPECT_THROW(with("grpo.yaml", {"rl.loss.kl=0.1", "rl.loss.kl_in=reward"}), Error) << "k3 in the reward";
+  EXPECT_NO_THROW(with("grpo.yaml", {"rl.loss.kl=0.1", "rl.loss.kl_in=reward", "rl.loss.kl_estimator=k1"}));
+  const std::vector<std::string> heldout = {"checkpoint.keep_best=true", "checkpoint.best_by=heldout"};
+  EXPECT_THROW(with("grpo.yaml", heldout), Error) << "nothing to choose by";
+  EXPECT_NO_THROW(with("grpo.yaml", {heldout[0], heldout[1], "eval.every=2"}));
+}
+
+TEST(Assemble, LearningRatesFallOverTheRun) {
+  RlConfig rl;
+  rl.steps = 5;
+  EXPECT_EQ(rl.decay_at(5), 1);
+  rl.decay = "linear";
+  rl.decay_to = 0.2;
+  EXPECT_DOUBLE_EQ(rl.decay_at(1), 1);
+  EXPECT_DOUBLE_EQ(rl.decay_at(3), 0.6);
+  EXPECT_DOUBLE_EQ(rl.decay_at(5), 0.2);
+  rl.decay = "cosine";
+  EXPECT_DOUBLE_EQ(rl.decay_at(3), 0.6);
+  EXPECT_NEAR(rl.decay_at(2), 0.2 + 0.8 * 0.853553, 1e-6);
+  rl.steps = 1;
+  EXPECT_EQ(rl.decay_at(1), 1);
 }
 
 // Each of the sixteen combinations of configs/ablate/ is what its files say.

@@ -215,14 +215,32 @@ void Checkpoints::announce(int64_t step) {
 void Checkpoints::note_best() {
   if (!config_.keep_best) return;
   Json best;
-  for (int64_t step = 0; step < last_step(); ++step) {
-    Json score = run_.phase_data(cat("rl/step_", step + 1)).value("score", Json::object());
-    if (!score.contains("reward") || !score["reward"].is_number()) continue;
-    if (best.is_null() || score["reward"] >= best["reward"]) {
-      best = {{"name", name_of(step)},
-              {"step", step},
-              {"reward", score["reward"]},
-              {"correct_rate", score.value("correct_rate", Json())}};
+  auto consider = [&](int64_t step, const char* measure, Json found) {
+    if (!found.contains(measure) || !found[measure].is_number()) return;
+    if (!best.is_null() && found[measure] < best[measure]) return;
+    best = std::move(found);
+    best.update({{"name", name_of(step)}, {"step", step}});
+  };
+  if (config_.best_by == "heldout") {
+    auto score_of = [&](const std::string& phase) {
+      Json score = run_.phase_data(phase).value("score", Json::object());
+      auto scored = score.value("scored", int64_t{0});
+      if (scored > 0) score["heldout_correct_rate"] = score["correct"].get<double>() / static_cast<double>(scored);
+      return score;
+    };
+    if (run_.phase_done("eval/sft")) consider(0, "heldout_correct_rate", score_of("eval/sft"));
+    int64_t last = last_step();
+    for (int64_t step = 1; step <= last; ++step) {
+      std::string phase = cat("eval/rl_", step);
+      if (run_.phase_done(phase)) consider(step, "heldout_correct_rate", score_of(phase));
+    }
+    if (run_.phase_done("eval/rl")) consider(last, "heldout_correct_rate", score_of("eval/rl"));
+  } else {
+    for (int64_t step = 0; step < last_step(); ++step) {
+      Json score = run_.phase_data(cat("rl/step_", step + 1)).value("score", Json::object());
+      auto of = score.value("of_step", step);
+      score.erase("of_step");
+      consider(of, "reward", std::move(score));
     }
   }
   if (!best.is_null()) run_.note("best_checkpoint", best);
@@ -235,12 +253,16 @@ void Checkpoints::prune() {
     for (std::string& name : commands_->unfinished()) kept.insert(std::move(name));
   }
   if (Json best = this->best(); best.is_object()) kept.insert(best.at("name").get<std::string>());
-  int64_t last = last_step();
+  int64_t last = last_step(), oldest = last - config_.keep_last + 1;
+  if (config_.keep_best && last > 0) {  // Whose rollouts have not been scored yet.
+    Json ahead = run_.phase_data(cat("rl/step_", last)).value("ahead", Json());
+    if (ahead.is_object()) oldest = std::min(oldest, ahead.value("version", oldest));
+  }
   std::vector<fs::path> going;
   for (const auto& entry : fs::directory_iterator(run_.path() / "checkpoints")) {
     std::string name = entry.path().filename().string();
     auto step = step_of(name);
-    if (step && *step <= last - config_.keep_last && !kept.contains(name)) going.push_back(entry.path());
+    if (step && *step < oldest && !kept.contains(name)) going.push_back(entry.path());
   }
   for (const fs::path& folder : going) {
     log_debug(cat("removing ", folder.string()));

@@ -43,6 +43,8 @@ class Checkpoints {
   // Phase "sft" (step 0) or "rl/step_N" is recorded as done, and its checkpoint is there: hands it to the command,
   // notes the best one and removes what is not to be kept. A checkpoint that waits for its command is kept until then.
   void done(int64_t step);
+  // An evaluation is recorded as done: notes the best checkpoint where it is chosen by those.
+  void evaluated() { note_best(); }
   // Waits for the commands (checkpoint.after_save_wait_s), then removes what is not to be kept.
   void finish();
 

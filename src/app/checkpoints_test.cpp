@@ -89,6 +89,59 @@ TEST_F(CheckpointsTest, TheLastOnesTheBestAndTheOneOfSftAreKept) {
   EXPECT_EQ(best, (Json{{"name", "rl_4"}, {"step", 4}, {"reward", 0.7}, {"correct_rate", 0.35}}));
 }
 
+// With answers drawn ahead a step's rewards are those of the checkpoint before the last.
+TEST_F(CheckpointsTest, TheBestIsTheOneThatDrewTheAnswersAndStaysUntilTheyAreScored) {
+  CheckpointConfig config;
+  config.keep_last = 1;
+  config.keep_best = true;
+  RunDir run = open();
+  Checkpoints all(config, run);
+  all.resume();
+  auto stale_step = [&](int64_t n, double reward) {
+    save(all, cat("rl_", n));
+    run.mark_done(cat("rl/step_", n), {{"score", {{"of_step", std::max<int64_t>(n - 2, 0)}, {"reward", reward}}},
+                                       {"ahead", {{"version", n - 1}}}});
+    all.done(n);
+  };
+  stale_step(1, 0.1);
+  stale_step(2, 0.1);
+  EXPECT_THAT(there(), UnorderedElementsAre("rl_1", "rl_2")) << "rl_1 has drawn what step 3 will score";
+  stale_step(3, 0.5);
+  EXPECT_EQ(all.best(), (Json{{"name", "rl_1"}, {"step", 1}, {"reward", 0.5}}));
+  stale_step(4, 0.4);
+  stale_step(5, 0.4);
+  EXPECT_THAT(there(), UnorderedElementsAre("rl_1", "rl_4", "rl_5"));
+}
+
+TEST_F(CheckpointsTest, TheBestMayBeChosenByEvaluations) {
+  CheckpointConfig config;
+  config.keep_last = 1;
+  config.keep_best = true;
+  config.best_by = "heldout";
+  RunDir run = open();
+  Checkpoints all(config, run);
+  all.resume();
+  auto evaluated = [&](const std::string& name, int64_t correct, int64_t scored = 10) {
+    run.mark_done("eval/" + name, {{"score", {{"correct", correct}, {"scored", scored}}}});
+    all.evaluated();
+  };
+  save(all, "sft");
+  run.mark_done("sft");
+  all.done(0);
+  evaluated("sft", 2);
+  EXPECT_EQ(all.best()["name"], "sft");
+  step(run, all, 1, 0.9);
+  EXPECT_EQ(all.best()["name"], "sft") << "whatever it earned in training";
+  evaluated("rl_1", 6);
+  step(run, all, 2, 0.1);
+  evaluated("rl_2", 0, 0);
+  step(run, all, 3, 0.1);
+  evaluated("rl", 5);
+  EXPECT_EQ(all.best()["name"], "rl_1");
+  EXPECT_EQ(all.best()["heldout_correct_rate"], 0.6);
+  EXPECT_THAT(there(), UnorderedElementsAre("sft", "rl_1", "rl_3"));
+}
+
 // Killed between the two, the step is done again from the checkpoint before it.
 TEST_F(CheckpointsTest, NothingGoesBeforeTheNextStepIsRecorded) {
   CheckpointConfig config;

@@ -2,6 +2,8 @@
 #include "app/config.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 namespace tritonrl {
 
@@ -40,6 +42,18 @@ void RlConfig::validate() const {
   if (imitates && loss.kl > 0) {
     throw usage_error(cat("loss.kl is for credits with advantages, credit: ", credit, " imitates"));
   }
+  bool one_update = train.epochs == 1 && (train.updates == 1 || (train.updates == 0 && train.batch_size == 0));
+  if (!imitates && loss.objective == "plain" && !one_update) {
+    throw usage_error("loss.objective: plain knows no importance ratio: a second update would be off-policy", "",
+                      "rl.train: epochs 1 and updates 1; or loss.objective: clip");
+  }
+  if (!imitates && train.optimizer.schedule != "constant") {
+    throw usage_error(
+        cat("credit: ", credit, " with schedule: ", train.optimizer.schedule,
+            " begins each step with a fresh optimizer, whose first updates follow the gradient's sign only"),
+        "", "rl.train.optimizer.schedule: constant keeps it over the steps; rl.decay lowers the rate");
+  }
+  if (decay_to < 0 || decay_to > 1) throw usage_error("decay_to is a share: it must lie in [0, 1]");
   if (resample_rounds > 0 && (imitates || credit == "reinforce")) {
     throw usage_error(cat("resample_rounds leaves out groups that teach credit: ", credit, " something"));
   }
@@ -49,12 +63,22 @@ void RlConfig::validate() const {
   }
 }
 
+double RlConfig::decay_at(int64_t step) const {
+  if (decay == "none" || steps < 2) return 1;
+  double progress = static_cast<double>(step - 1) / static_cast<double>(steps - 1);
+  double left = decay == "linear" ? 1 - progress : 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  return decay_to + (1 - decay_to) * left;
+}
+
 void CheckpointConfig::validate() const {
   if (keep_last < 0) throw usage_error("keep_last must not be negative");
   if (after_save_wait_s < 0) throw usage_error("after_save_wait_s must not be negative");
 }
 
 void Config::validate() const {
+  if (checkpoint.keep_best && checkpoint.best_by == "heldout" && eval.every == 0) {
+    throw usage_error("checkpoint.best_by: heldout without evaluations to choose by", "", "eval.every: 5, say");
+  }
   if (!sft.enabled && rl.steps == 0) throw usage_error("nothing to do: sft is off and rl.steps is 0");
   int64_t needed = policy.max_prompt_tokens + eval.sampling.max_new_tokens;
   int64_t rollout = policy.max_prompt_tokens + rl.sampling.max_new_tokens;

@@ -62,6 +62,8 @@ struct RlConfig {
   std::string resample_by = "reward";
   std::string stream = "auto";
   int64_t staleness = 0;
+  std::string decay = "none";
+  double decay_to = 0;
   SamplingConfig sampling;
   TrainConfig train;
   bool audit = false;
@@ -83,8 +85,9 @@ struct RlConfig {
     v("reward_weighted", reward_weighted, "");
     v("advantage", advantage, "reinforce, rloo, grpo, reinforce_pp: rewards to advantages");
     v("loss", loss, "reinforce, rloo, grpo, reinforce_pp: advantages to a loss");
-    v.choice("overlong", overlong, {"none", "penalty"},
-             "penalty: answers lose up to 1 over their last overlong_tokens before max_new_tokens (DAPO)");
+    v.choice(
+        "overlong", overlong, {"none", "penalty"},
+        "penalty: answers lose up to overlong_weight over their last overlong_tokens before max_new_tokens (DAPO)");
     v("overlong_tokens", overlong_tokens, "tokens over which the penalty grows");
     v("resample_rounds", resample_rounds,
       "further rounds of tasks in a step while groups whose rewards are all equal leave less than tasks_per_step "
@@ -97,6 +100,11 @@ struct RlConfig {
     v("staleness", staleness,
       "updates that the policy which draws a step's answers may be behind: 0 = none; 1 = the next step's answers are "
       "drawn while this one verifies and trains (one-step off-policy; app/experience.h)");
+    v.choice("decay", decay, {"none", "linear", "cosine"},
+             "how the learning rate falls from the first to the last step of the run, beside the optimizer's schedule");
+    v("decay_to", decay_to, "share of it that is left in the end");
+    v("overlong_weight", overlong_weight,
+      "the largest overlong penalty; DAPO's is half of the rewards' range, which is 0.5 where they lie in [0, 1]");
     v.choice("stream", stream, {"auto", "true", "false"},
              "verify answers while others of the step are sampled, by the same policy; auto = where it is on a GPU (on "
              "the CPU both want the same cores)");
@@ -106,6 +114,8 @@ struct RlConfig {
       "hold everything that was accepted against the full verifier afterwards, and count what it rejects");
   }
   void validate() const;
+  // What the learning rate of that step (1-based) is multiplied by.
+  double decay_at(int64_t step) const;
 };
 
 // Which checkpoints of a run are kept, and what is done with each. The state that a run goes on from is always kept.
@@ -113,6 +123,7 @@ struct CheckpointConfig {
   int64_t every_updates = 100;
   int64_t keep_last = 0;
   bool keep_best = false;
+  std::string best_by = "training";
   std::string after_save;
   double after_save_wait_s = 600;
 
@@ -124,6 +135,9 @@ struct CheckpointConfig {
     v("keep_best", keep_best,
       "keep also the checkpoint with the highest mean reward of training (of the rollouts drawn from it, in the step "
       "after it), and name it in state.json and results.json");
+    v.choice("best_by", best_by, {"training", "heldout"},
+             "what the best is measured by: training, as above, or the share of correct answers on the held-out tasks "
+             "(eval.every)");
     v("after_save", after_save,
       "shell command run in the background after each checkpoint, one at a time, with TRITONRL_CHECKPOINT (its "
       "folder), TRITONRL_RUN and TRITONRL_STEP (0 for SFT); its output goes to after_save.log");

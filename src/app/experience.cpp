@@ -269,6 +269,10 @@ Json ExperienceSource::ahead() {
   return {{"step", step}, {"tasks", ids}, {"policy", plans_[step].policy}, {"version", plans_[step].version}};
 }
 
+void ExperienceSource::settle() {
+  for (auto& [step, batch] : batches_) batch->wait_done();
+}
+
 void ExperienceSource::done(int64_t step) {
   batches_.erase(step);
   plans_.erase(step);

@@ -52,6 +52,8 @@ class ExperienceSource {
   Experience gather(int64_t step);
   // Blocks until what was begun for the next step is drawn and on the disk. Returns what to record with this step.
   Json ahead();
+  // Blocks until nothing is under way, so that others may use policy and verifier, or another verifier be opened.
+  void settle();
   // The step is recorded as done.
   void done(int64_t step);
   // It was so before: `recorded` is what it recorded.

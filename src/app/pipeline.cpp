@@ -43,14 +43,14 @@ class Pipeline {
     checkpoints_.resume();
     if (!config_.run.start_from.empty()) take_over(config_.run.start_from);
     prepare_tasks();
-    evaluate("base");
+    evaluate("base", 0);
     if (config_.sft.enabled) {
       fine_tune(config_, run_, checkpoints_, policy_, splits_.train, rng_);
-      evaluate("sft");
+      evaluate("sft", 0);
     }
     if (config_.rl.steps > 0) {
       reinforce();
-      evaluate("rl");
+      evaluate("rl", config_.rl.steps);
       if (config_.rl.audit) audit();
     }
     report();
@@ -167,36 +167,59 @@ class Pipeline {
 
   // -------------------------------------------------------------------------------------------------------- evaluation
 
-  void evaluate(const std::string& model) {
-    std::string phase = "eval/" + model;
-    fs::path file = run_ / ("rollouts/eval_" + model + ".jsonl");
-    if (!run_.phase_done(phase)) {
-      policy_.attach(model);
-      RolloutJournal journal(run_ / ("rollouts/pending_eval_" + model + ".jsonl"), phase);
-      Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
-      Verified verified = with_memory_advice(phase, "policy.slots or eval.sampling.max_new_tokens", [&] {
-        return hold_conversations(policy_.get().snapshot(), judge_of_results(), splits_.heldout, config_.eval.samples,
-                                  config_.eval.sampling, rng, eval_turns(config_),
-                                  {phase, should_stream(config_.eval.stream, policy_.get()), &journal});
-      });
-      for (const auto& group : verified.verdicts) {
-        for (const Verdict& verdict : group) write_verdict(run_, verdict, phase, reward(verdict, config_.reward));
-      }
-      auto records = records_of(verified);
-      save_records(file, records);
-      run_.mark_done(phase, {{"rollout_seconds", verified.times.rollout},
-                             {"verify_seconds", verified.times.verify},
-                             {"verify_alone_seconds", verified.times.verify_alone},
-                             {"too_long", verified.too_long},
-                             {"tokens", verified.tokens}});
-      journal.remove();
-    }
-    records_.emplace_back(model, load_records(file));
+  void evaluate(const std::string& model, int64_t step) {
+    records_.emplace_back(model, evaluated(model, step));
     ResultsRow row = make_row(model, records_.back().second);
     for (const auto& [level, metrics] : row.levels) {
       log_info(cat("  ", model, ", level ", level, ": ", metrics.correct.k, " of ", metrics.correct.n, " correct, ",
                    metrics.compiled.k, " compiled, ", metrics.valid.k, " valid", within_turns(metrics)));
     }
+  }
+
+  // `step` = how many RL steps are behind that policy. Phase eval/MODEL.
+  std::vector<EvalRecord> evaluated(const std::string& model, int64_t step) {
+    std::string phase = "eval/" + model;
+    fs::path file = run_ / ("rollouts/eval_" + model + ".jsonl");
+    fs::path pending = run_ / ("rollouts/pending_eval_" + model + ".jsonl");
+    if (run_.phase_done(phase)) {
+      fs::remove(pending);
+      return load_records(file);
+    }
+    policy_.attach(model);
+    RolloutJournal journal(pending, phase);
+    Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
+    Verified verified = with_memory_advice(phase, "policy.slots or eval.sampling.max_new_tokens", [&] {
+      return hold_conversations(policy_.get().snapshot(), judge_of_results(), splits_.heldout, config_.eval.samples,
+                                config_.eval.sampling, rng, eval_turns(config_),
+                                {phase, should_stream(config_.eval.stream, policy_.get()), &journal});
+    });
+    for (const auto& group : verified.verdicts) {
+      for (const Verdict& verdict : group) write_verdict(run_, verdict, phase, reward(verdict, config_.reward));
+    }
+    auto records = records_of(verified);
+    save_records(file, records);
+    ResultsRow row = make_row(model, records);
+    Json line = {{"phase", "eval"}, {"unit", phase}, {"step", step}};
+    for (const auto& [level, metrics] : row.levels) {
+      for (const auto& [name, rate] :
+           {std::pair("correct", metrics.correct), std::pair("compiled", metrics.compiled)}) {
+        std::string key = cat("level", level, "/", name, "_");
+        line.update(
+            {{key + "rate", rate.value()}, {key + "low", rate.interval().low}, {key + "high", rate.interval().high}});
+      }
+    }
+    run_.steps().write(line);
+    int64_t correct = 0, scored = 0;
+    for (const auto& [level, metrics] : row.levels) correct += metrics.correct.k, scored += metrics.correct.n;
+    run_.mark_done(phase, {{"rollout_seconds", verified.times.rollout},
+                           {"verify_seconds", verified.times.verify},
+                           {"verify_alone_seconds", verified.times.verify_alone},
+                           {"too_long", verified.too_long},
+                           {"tokens", verified.tokens},
+                           {"score", {{"correct", correct}, {"scored", scored}}}});
+    journal.remove();
+    checkpoints_.evaluated();
+    return records;
   }
 
   // What training accepted, before the full verifier.
@@ -237,14 +260,20 @@ class Pipeline {
         config_, run_, policy_, [this]() -> Verifier& { return verifier(); }, splits_.rl, *sampler, rng_.at("rl"));
     for (int64_t step = 1; step <= config_.rl.steps; ++step) {
       std::string phase = cat("rl/step_", step);
-      if (!run_.phase_done(phase)) {
+      if (run_.phase_done(phase)) {
+        Json data = run_.phase_data(phase);
+        sampler->restore(data["sampler"]);
+        credit->restore(data.value("credit", Json::object()));
+        source.restore(step, data);
+      } else {
         learn(step, phase, source, *sampler, *credit);
-        continue;
       }
-      Json data = run_.phase_data(phase);
-      sampler->restore(data["sampler"]);
-      credit->restore(data.value("credit", Json::object()));
-      source.restore(step, data);
+      int64_t every = config_.eval.every;
+      if (every == 0 || step % every != 0 || step == config_.rl.steps) continue;
+      if (!run_.phase_done(cat("eval/rl_", step))) {
+        source.settle();
+        evaluated(cat("rl_", step), step);
+      }
     }
   }
 
@@ -271,7 +300,9 @@ class Pipeline {
       TrainedPolicy::Update how{phase, cat("rl ", step), "rl.train.micro_batch_tokens", kept};
       if (config_.rl.staleness > 0) how.device = verifier().shared_device(policy_.get().weights().device.str());
       Rng rng = rng_.at("rl").at(static_cast<uint64_t>(step)).at("update");
-      summary = policy_.train_on(examples, config_.rl.train, rng, how);
+      TrainConfig train = config_.rl.train;
+      train.optimizer.lr *= config_.rl.decay_at(step);
+      summary = policy_.train_on(examples, train, rng, how);
     }
     policy_.save(cat("rl_", step), kept);
     double trained = now_s();
@@ -281,7 +312,10 @@ class Pipeline {
     run_.mark_done(phase, {{"sampler", sampler.state()},
                            {"credit", credit.state()},
                            {"kept", examples.size()},
-                           {"score", {{"reward", line["reward/mean"]}, {"correct_rate", line["correct_rate"]}}},
+                           {"score",
+                            {{"of_step", step - 1 - experience.staleness},
+                             {"reward", line["reward/mean"]},
+                             {"correct_rate", line["correct_rate"]}}},
                            {"update", to_json(summary)},
                            {"ahead", ahead}});
     source.done(step);

@@ -51,10 +51,14 @@ void RolloutBatch::wait_sampled() {
   if (done_ && problem_) std::rethrow_exception(problem_);
 }
 
-Verified RolloutBatch::take() {
+void RolloutBatch::wait_done() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_; });
   if (problem_) std::rethrow_exception(problem_);
+}
+
+Verified RolloutBatch::take() {
+  wait_done();
   return std::move(verified_);
 }
 

@@ -43,9 +43,10 @@ class RolloutBatch {
   RolloutBatch(const RolloutBatch&) = delete;
   RolloutBatch& operator=(const RolloutBatch&) = delete;
 
-  // Blocks until nothing more is drawn, and all that was is in the journal. Both throw what sampling or verifying
+  // Blocks until nothing more is drawn, and all that was is in the journal. All three throw what sampling or verifying
   // threw.
   void wait_sampled();
+  void wait_done();  // Nothing is under way any more.
   Verified take();
   // now_s() when the last answer was there; infinity before.
   double busy_until();

@@ -38,14 +38,14 @@ TEST(StepMetrics, CountWhatOneStepBrought) {
   Verdict other = verdict("a", Outcome::kRuleBreak, Stage::kCompile, 4, "no Triton kernel is launched");
   Verdict sent = verdict("b", Outcome::kTampered, Stage::kCompile, 8, "the blob is longer than it says");
   verified.verdicts = {{right, other}, {sent, sent}};
-  verified.times = {2, 8, 7, 0.5};
+  verified.times = {2, 8, 7, 0.5, 12, 4};
   verified.tokens = 12;
   Scores scores = {{{1.0, true}, {0.0, false}}, {{0.5, false}, {0.5, false}}};
   TrainSummary update;
   update.steps = 3;
   update.tokens = 500;
   update.seconds = 5;
-  Json line = step_metrics({7, verified, scores, scores, {}, 1, 4, update, 0.25, 0, 20});
+  Json line = step_metrics({7, verified, scores, scores, {}, 1, 4, update, 0.25, 0, 1, 1.5, 0.25, 0.125, 20});
   const std::map<std::string, double> expected = {{"step", 7},
                                                   {"reward/mean", 0.5},
                                                   {"reward/zero_variance_share", 0.5},
@@ -68,6 +68,10 @@ TEST(StepMetrics, CountWhatOneStepBrought) {
                                                   {"time/phase/verify", 8},
                                                   {"time/phase/verify_alone", 7},
                                                   {"time/rollout_gave_way", 0.5},
+                                                  {"time/wait_rollout", 1.5},
+                                                  {"time/wait_verify", 0.25},
+                                                  {"time/idle", 0.125},
+                                                  {"staleness", 1},
                                                   {"rollout/tokens_per_s", 6},
                                                   {"update/tokens_per_s", 100},
                                                   {"grad_norm", 0.25},

@@ -18,6 +18,7 @@ namespace tritonrl {
 struct EvalConfig {
   int64_t samples = 2;  // Answers per task.
   int64_t turns = 1;
+  int64_t every = 0;
   int64_t seed = 5;
   SamplingConfig sampling;
   std::string tasks;  // Task set to evaluate on; "" = the held-out split.
@@ -32,6 +33,7 @@ struct EvalConfig {
       "answers of a conversation at most; each but the first follows the verdict on the one before. A correct answer "
       "ends "
       "it. Every rate but that of `within` is of first answers");
+    v("every", every, "evaluate also behind every so many RL steps (the last comes anyway); 0 = do not");
     v("seed", seed, "of the sampling");
     v("sampling", sampling, "");
     v("tasks", tasks, "task set (JSON lines) in place of the held-out split");
@@ -43,6 +45,7 @@ struct EvalConfig {
   void validate() const {
     if (!ids.empty() && tasks.empty()) throw usage_error("ids needs tasks");
     if (samples < 1 || turns < 1) throw usage_error("samples and turns must be at least 1");
+    if (every < 0) throw usage_error("every must not be negative");
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iomanip>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -71,6 +72,32 @@ void add_curve(Document& document, const std::vector<const StepLine*>& steps, co
   document.blocks.push_back(std::move(chart));
 }
 
+// What evaluations between the steps brought, a line a level; nothing where there was none in between.
+void add_heldout(Document& document, const RunData& run) {
+  std::map<int64_t, const StepLine*> by_step;  // Of the two before RL the later one, its start.
+  for (const StepLine* line : steps_of(run, "eval")) by_step[line->step] = line;
+  if (by_step.size() < 3) return;
+  Chart chart;
+  chart.title = "Held-out tasks while RL goes on";
+  chart.x_label = "step";
+  chart.y_label = "share correct";
+  for (const char* level : {"1", "2"}) {
+    Series series{cat("level ", level), *level == '1' ? "c-line" : "c-orange", {}, {}};
+    for (const auto& [step, line] : by_step) {
+      auto rate = line->get(cat("level", level, "/correct_rate"));
+      if (!rate) continue;
+      series.x.push_back(static_cast<double>(step));
+      series.y.push_back(*rate);
+    }
+    if (series.x.empty()) continue;
+    chart.summary += cat(chart.summary.empty() ? "" : " ", "Level ", level, ": from ", fixed(100 * series.y.front(), 1),
+                         " % correct before RL to ", fixed(100 * series.y.back(), 1), " % behind step ",
+                         fixed(series.x.back(), 0), ".");
+    chart.series.push_back(std::move(series));
+  }
+  if (!chart.series.empty()) document.blocks.push_back(std::move(chart));
+}
+
 // Evenly spaced picks that keep the first and the last.
 std::vector<const StepLine*> pick(const std::vector<const StepLine*>& steps, size_t limit) {
   if (steps.size() <= limit) return steps;
@@ -116,6 +143,7 @@ void add_rl(const RunData& run, Document& document) {
   add_curve(document, steps, "reward/mean", "RL: mean reward per step", "mean reward");
   add_curve(document, steps, "correct_rate", "RL: share of rollouts that are correct", "share correct");
   add_curve(document, steps, "turns/correct_best", "RL: share of conversations with a correct answer", "share correct");
+  add_heldout(document, run);
   std::vector<StepLine> updates;  // The optimizer's steps of all rounds, one after the other.
   for (const auto& line : run.steps) {
     if (!line.phase.starts_with("rl/") || !line.get("loss")) continue;
@@ -191,7 +219,9 @@ void add_time(const RunData& run, Document& document) {
     };
     // Their order in a step; others after, by name. Verification beside sampling takes no time of its own.
     auto verify = step.get("time/phase/verify"), alone = step.get("time/phase/verify_alone");
-    part("rollout", step.get("time/phase/rollout"));
+    auto rollout = step.get("time/phase/rollout");
+    if (step.get("time/wait_rollout")) rollout = step.get("time/wait_rollout"), alone = step.get("time/wait_verify");
+    part("rollout", rollout);
     if (alone && *alone < verify.value_or(0)) {
       part("verify, behind sampling", alone);
     } else {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // KL in the reward (Ziegler et al. 2019; TRL's RLOO): instead of a term of the loss, the divergence from the policy
-// that RL began with is taken off each answer's score before credit is given.
+// that RL began with is taken off each answer's reward before returns and credit.
+//
+// The estimator is k1, log pi - log ref: the gradient of E[k1] through the score function, E[k1 * grad log pi], is that
+// of KL(pi || ref). With k2 or k3 it vanishes to first order near the reference (for k3 it is the difference of the two
+// directions' gradients), so the policy loss refuses them here.
 #pragma once
 
 #include <vector>

@@ -19,6 +19,11 @@ void PolicyLossConfig::validate() const {
   if (clip_low < 0 || clip_low > 1 || clip_high < 0) throw usage_error("clip_low is in [0, 1], clip_high not negative");
   if (ratio_cap < 0 || kl < 0 || veto < 0) throw usage_error("ratio_cap, kl and veto must not be negative");
   if (dual_clip != 0 && dual_clip <= 1) throw usage_error("dual_clip must be above 1 (or 0 for none)");
+  if (kl > 0 && kl_in == "reward" && kl_estimator != "k1") {
+    throw usage_error(cat("kl_in: reward with kl_estimator: ", kl_estimator), "",
+                      "k1: as a factor of the score function k2 and k3 hardly pull towards the reference "
+                      "(train/kl_reward.h)");
+  }
   if (kl > 0 && kl_in == "loss" && kl_estimator == "k1" && !kl_ratio) {
     throw usage_error("kl_estimator: k1 has no gradient on average without kl_ratio", "",
                       "k2 or k3, or kl_ratio: true");

@@ -72,6 +72,19 @@ TEST(BestOfN, EqualAnswersCountOnce) {
   EXPECT_EQ(make_best_of_n(config)->assign({group}, {judged({0.7, 0.7, 0.7}, {true, true, true})}).size(), 3u);
 }
 
+TEST(BestOfN, CutOffAnswersAreNotImitatedUnlessAskedFor) {
+  Group group = group_of(3);
+  group.rollouts[1].finished = false;
+  auto scores = judged({0.7, 0.9, 0.6}, {true, true, true});
+  BestOfNConfig best;
+  RewardWeightedConfig weighted;
+  for (bool only : {true, false}) {
+    best.finished_only = weighted.finished_only = only;
+    EXPECT_EQ(make_best_of_n(best)->assign({group}, {scores}).size(), only ? 2u : 3u);
+    EXPECT_EQ(make_reward_weighted(weighted)->assign({group}, {scores}).size(), only ? 2u : 3u);
+  }
+}
+
 std::vector<float> answer_weights(const TrainExample& example) {
   return {example.weights.begin() + example.answer_begin, example.weights.end()};
 }
@@ -110,10 +123,18 @@ TEST(Reinforce, BaselineIsTheBatchsMeanOrAMovingOneThatCheckpointsKeep) {
 
 TEST(ReinforcePlusPlus, NormalisesOverTheBatch) {
   auto examples = make_reinforce_pp({})->assign({group_of(2), group_of(2)}, {judged({1, 0}), judged({0.5, 0.5})});
-  double spread = std::sqrt((0.25 + 0.25) / 3);
+  double spread = std::sqrt(2 * (0.25 + 0.25) / 7);  // Two tokens each, eight in all.
   EXPECT_NEAR(examples[0].weights[2], 0.5 / spread, 1e-5);
   EXPECT_NEAR(examples[1].weights[2], -0.5 / spread, 1e-5);
   EXPECT_EQ(examples[2].weights[2], 0);
+  // Tokens count, not answers: 0.5 on six of them, -0.5 on two.
+  Group longer = group_of(2);
+  longer.rollouts[0].tokens.resize(6, 9);
+  longer.rollouts[0].log_probs.resize(6, -1);
+  examples = make_reinforce_pp({})->assign({longer}, {judged({1, 0})});
+  spread = std::sqrt((6 * 0.25 * 0.25 + 2 * 0.75 * 0.75) / 7);
+  EXPECT_NEAR(examples[0].weights[7], 0.25 / spread, 1e-5);
+  EXPECT_NEAR(examples[1].weights[2], -0.75 / spread, 1e-5);
 }
 
 TEST(Advantages, GroupsWithinTimingNoiseAreEqual) {
@@ -124,6 +145,10 @@ TEST(Advantages, GroupsWithinTimingNoiseAreEqual) {
   EXPECT_EQ(make_grpo(config)->assign({group_of(2)}, {scores})[1].weights[2], 0);
   scores[1].noise = 0.01;
   EXPECT_NEAR(make_grpo(config)->assign({group_of(2)}, {scores})[1].weights[2], 0.01, 1e-6);
+  scores.push_back({std::nullopt});  // Its noise is nobody's.
+  scores.back().noise = 5;
+  EXPECT_NEAR(make_grpo(config)->assign({group_of(3)}, {scores})[1].weights[2], 0.01, 1e-6);
+  scores.pop_back();
   config.noise_filter = false;
   scores[1].noise = 0.03;
   EXPECT_NEAR(make_grpo(config)->assign({group_of(2)}, {scores})[1].weights[2], 0.01, 1e-6);

@@ -19,8 +19,9 @@
 namespace tritonrl {
 
 void TrainConfig::validate() const {
-  if (epochs < 1 || batch_size < 0 || micro_batch_tokens < 1 || max_tokens < 2 || max_steps < 0) {
-    throw usage_error("epochs, micro_batch_tokens and max_tokens must be positive, batch_size not negative");
+  if (epochs < 1 || batch_size < 0 || updates < 0 || micro_batch_tokens < 1 || max_tokens < 2 || max_steps < 0) {
+    throw usage_error(
+        "epochs, micro_batch_tokens and max_tokens must be positive, batch_size and updates not negative");
   }
 }
 
@@ -102,7 +103,8 @@ class Training {
 
     auto count = static_cast<int64_t>(usable_.size());
     int64_t size = config_.batch_size > 0 ? config_.batch_size : count;
-    int64_t per_epoch = (count + size - 1) / size, steps = per_epoch * config_.epochs;
+    int64_t per_epoch = config_.updates > 0 ? std::min(config_.updates, count) : (count + size - 1) / size;
+    int64_t steps = per_epoch * config_.epochs;
     if (config_.max_steps > 0) steps = std::min(steps, config_.max_steps);
     begin(steps);
     bool constant = config_.optimizer.schedule == "constant";
@@ -114,7 +116,8 @@ class Training {
         Rng shuffle = rng_.at("epoch").at(static_cast<uint64_t>(step / per_epoch));
         shuffle.shuffle(order);
       }
-      int64_t from = step % per_epoch * size, to = std::min(count, from + size);
+      int64_t part = step % per_epoch, from = part * size, to = std::min(count, from + size);
+      if (config_.updates > 0) from = part * count / per_epoch, to = (part + 1) * count / per_epoch;
       Examples chosen(order.begin() + from, order.begin() + to);
       UpdateReport report;
       report.step = step + 1;

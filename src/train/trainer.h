@@ -17,6 +17,7 @@ namespace tritonrl {
 struct TrainConfig {
   int64_t epochs = 1;
   int64_t batch_size = 4;             // Examples per update; 0 = all of them.
+  int64_t updates = 0;                // Of an epoch, about equally large; 0 = as many as batch_size gives.
   int64_t micro_batch_tokens = 4096;  // Tokens per forward and backward; an update accumulates as many as it needs.
   int64_t max_tokens = 2048;          // Longer examples are left out, and counted.
   int64_t max_steps = 0;              // 0 = as many as the epochs give.
@@ -27,6 +28,7 @@ struct TrainConfig {
   void for_each_field(V& v) {
     v("epochs", epochs, "passes over the examples");
     v("batch_size", batch_size, "examples per update; 0 = all");
+    v("updates", updates, "updates per epoch, on about as many examples each, in place of batch_size; 0 = by that");
     v("micro_batch_tokens", micro_batch_tokens, "tokens per forward and backward; updates accumulate");
     v("max_tokens", max_tokens, "longer examples are left out");
     v("max_steps", max_steps, "0 = as many as the epochs give");

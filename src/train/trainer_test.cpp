@@ -97,6 +97,31 @@ TEST_F(Trainer, AGradientThatIsNotFiniteStopsToo) {
   EXPECT_THAT(error_of(policy, config), HasSubstr("the gradient of update 1 is not finite"));
 }
 
+TEST_F(Trainer, UpdatesAreAboutEquallyLarge) {
+  Policy policy = open(256);
+  std::vector<TrainExample> seven;
+  for (int i = 0; i < 7; ++i) seven.push_back(examples()[static_cast<size_t>(i % 3)]);
+  TrainConfig config;
+  config.batch_size = 1;
+  config.updates = 3;
+  config.epochs = 2;
+  std::vector<int64_t> sizes;
+  int64_t parts = 0;
+  TrainHooks hooks = [&](const UpdateReport& r) {
+    EXPECT_EQ(r.steps, 6);
+    sizes.push_back(r.tokens / 12);
+    return true;
+  };
+  hooks.on_part = [&] { ++parts; };
+  config.micro_batch_tokens = 12;  // An example each.
+  train(policy, seven, config, Rng(2), hooks);
+  EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 3, 2, 2, 3}));
+  EXPECT_EQ(parts, 14);
+  config.updates = 9;  // More than there are examples.
+  config.epochs = 1;
+  EXPECT_EQ(train(policy, seven, config, Rng(2)).steps, 7);
+}
+
 TEST_F(Trainer, ExamplesBeyondTheModelsWindowAreLeftOut) {
   Policy policy = open(16);
   auto mixed = examples(12);

@@ -61,7 +61,7 @@ void flatten_noise(std::vector<std::optional<double>>& rewards, const std::vecto
                    double Judged::*noise_of) {
   std::vector<double> values = all_of({rewards});
   double noise = 0;
-  for (const Judged& one : judged) noise = std::max(noise, one.*noise_of);
+  for (const Judged& one : judged) noise = std::max(noise, one.reward ? one.*noise_of : 0);
   if (values.empty() || !within(values, noise)) return;
   double middle = middle_of(values);
   for (auto& reward : rewards) {
@@ -115,10 +115,11 @@ bool teaches_nothing(const std::vector<Judged>& group, const AdvantageConfig& co
 
 std::vector<TrainExample> examples_with_advantages(
     const std::vector<Group>& groups, const Scores& scores, const AdvantageConfig& config,
-    const std::function<GroupAdvantages(const GroupRewards& rewards)>& formula) {
+    const std::function<GroupAdvantages(const GroupRewards& rewards, const GroupLengths& lengths)>& formula) {
   CHECK(scores.size() == groups.size()) << groups.size() << " groups";
   std::vector<Peers> all;
   GroupRewards rewards, plans;
+  GroupLengths lengths;
   bool by_parts = false;
   for (size_t g = 0; g < groups.size(); ++g) {
     CHECK(scores[g].size() == groups[g].rollouts.size()) << "a score for each rollout";
@@ -126,6 +127,9 @@ std::vector<TrainExample> examples_with_advantages(
       std::vector<Judged> judged_ones = pick(scores[g], peers);
       rewards.emplace_back();
       plans.emplace_back();
+      lengths.emplace_back();
+      for (size_t r : peers.rollouts)
+        lengths.back().push_back(static_cast<int64_t>(groups[g].rollouts[r].tokens.size()));
       for (const Judged& judged : judged_ones) {
         rewards.back().push_back(judged.reward);
         plans.back().push_back(judged.reward ? std::optional(judged.plan) : std::nullopt);
@@ -138,7 +142,7 @@ std::vector<TrainExample> examples_with_advantages(
       all.push_back(std::move(peers));
     }
   }
-  GroupAdvantages code = formula(rewards), plan = by_parts ? formula(plans) : code;
+  GroupAdvantages code = formula(rewards, lengths), plan = by_parts ? formula(plans, lengths) : code;
   std::vector<TrainExample> examples;
   for (size_t p = 0; p < all.size(); ++p) {
     const Group& group = groups[all[p].group];

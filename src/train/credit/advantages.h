@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What credits with advantages share: the walk over groups, parts and tokens. A formula is a function of rewards alone.
+// What credits with advantages share: the walk over groups, parts and tokens. A formula is a function of rewards
+// (and lengths) alone.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@ namespace tritonrl {
 // [group][rollout]; empty stays out of every mean and gets 0.
 using GroupRewards = std::vector<std::vector<std::optional<double>>>;
 using GroupAdvantages = std::vector<std::vector<double>>;
+using GroupLengths = std::vector<std::vector<int64_t>>;  // Tokens of the answers.
 
 // The mean; exactly the value where all are equal, so that equal rewards have advantages of exactly 0.
 double middle_of(const std::vector<double>& values);
@@ -26,6 +28,6 @@ std::vector<double> all_of(const GroupRewards& rewards);
 // apart where the scores tell them apart.
 std::vector<TrainExample> examples_with_advantages(
     const std::vector<Group>& groups, const Scores& scores, const AdvantageConfig& config,
-    const std::function<GroupAdvantages(const GroupRewards& rewards)>& formula);
+    const std::function<GroupAdvantages(const GroupRewards& rewards, const GroupLengths& lengths)>& formula);
 
 }  // namespace tritonrl

@@ -26,7 +26,8 @@ class BestOfN : public Credit {
       for (size_t r = 0; r < groups[g].rollouts.size(); ++r) {
         const Judged& judged = scores[g][r];
         bool eligible = config_.rule == "correct" ? judged.correct : judged.reward.value_or(0) > config_.reward_above;
-        if (judged.reward.has_value() && eligible) order.push_back(r);
+        bool whole = groups[g].rollouts[r].finished || !config_.finished_only;
+        if (judged.reward.has_value() && eligible && whole) order.push_back(r);
       }
       std::stable_sort(order.begin(), order.end(),
                        [&](size_t a, size_t b) { return *scores[g][a].reward > *scores[g][b].reward; });

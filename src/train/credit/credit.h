@@ -64,7 +64,8 @@ struct BestOfNConfig {
   std::string rule =
       "correct";  // correct: verified correct only. reward: reward above the threshold (the published rule).
   double reward_above = 0.5;
-  bool distinct = true;  // Equal answers count once.
+  bool distinct = true;       // Equal answers count once.
+  bool finished_only = true;  // Answers that were cut off are not imitated: they do not show how to end.
 
   template <class V>
   void for_each_field(V& v) {
@@ -72,6 +73,7 @@ struct BestOfNConfig {
     v.choice("rule", rule, {"correct", "reward"}, "correct = verified correct; reward = above reward_above");
     v("reward_above", reward_above, "threshold of rule: reward");
     v("distinct", distinct, "equal answers count once");
+    v("finished_only", finished_only, "leave out answers that the length limit cut off");
   }
   void validate() const;
 };
@@ -83,12 +85,14 @@ struct RewardWeightedConfig {
   std::string weight = "reward";
   double temperature = 0.1;
   double reward_above = 0;
+  bool finished_only = true;
 
   template <class V>
   void for_each_field(V& v) {
     v.choice("weight", weight, {"reward", "exp"}, "the reward itself (where positive), or exp(reward / temperature)");
     v("temperature", temperature, "of weight: exp");
     v("reward_above", reward_above, "samples with less are left out");
+    v("finished_only", finished_only, "leave out answers that the length limit cut off");
   }
   void validate() const;
 };
@@ -131,7 +135,8 @@ std::unique_ptr<Credit> make_reinforce(const AdvantageConfig& config);
 std::unique_ptr<Credit> make_rloo(const AdvantageConfig& config);
 // (reward - mean of the group) / (standard deviation + 1e-4) (Shao et al., 2024).
 std::unique_ptr<Credit> make_grpo(const AdvantageConfig& config);
-// (reward - mean of the group), then normalised over the batch (Hu, 2025: REINFORCE++ with the group as baseline).
+// REINFORCE++ with the group as baseline (Hu, 2025): reward - mean of the group, then normalised over the tokens of all
+// answers, (A - mean) / sqrt(variance + 1e-8): long answers count for more in both.
 std::unique_ptr<Credit> make_reinforce_pp(const AdvantageConfig& config);
 
 }  // namespace tritonrl

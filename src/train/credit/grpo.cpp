@@ -11,7 +11,7 @@ class Grpo : public Credit {
   explicit Grpo(const AdvantageConfig& config) : config_(config) {}
 
   std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
-    return examples_with_advantages(groups, scores, config_, [&](const GroupRewards& rewards) {
+    return examples_with_advantages(groups, scores, config_, [&](const GroupRewards& rewards, const GroupLengths&) {
       GroupAdvantages out = minus_group_mean(rewards);
       if (config_.scale == "none") return out;
       double batch = deviation(all_of(rewards));

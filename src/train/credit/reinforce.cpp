@@ -10,7 +10,7 @@ class Reinforce : public Credit {
 
   std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
     size_t part = 0;  // Code and plan have baselines of their own.
-    return examples_with_advantages(groups, scores, config_, [&](const GroupRewards& rewards) {
+    return examples_with_advantages(groups, scores, config_, [&](const GroupRewards& rewards, const GroupLengths&) {
       double taken_off = baseline(part++, all_of(rewards));
       GroupAdvantages out;
       for (const auto& group : rewards) {

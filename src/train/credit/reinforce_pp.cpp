@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "train/credit/advantages.h"
 
 namespace tritonrl {
@@ -11,20 +13,22 @@ class ReinforcePlusPlus : public Credit {
   explicit ReinforcePlusPlus(const AdvantageConfig& config) : config_(config) {}
 
   std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
-    return examples_with_advantages(groups, scores, config_, [](const GroupRewards& rewards) {
+    return examples_with_advantages(groups, scores, config_, [](const GroupRewards& rewards, const GroupLengths& n) {
       GroupAdvantages out = minus_group_mean(rewards);
-      std::vector<double> all;
-      for (size_t g = 0; g < out.size(); ++g) {
-        for (size_t r = 0; r < out[g].size(); ++r) {
-          if (rewards[g][r]) all.push_back(out[g][r]);
+      auto each = [&](const auto& fn) {
+        for (size_t g = 0; g < out.size(); ++g) {
+          for (size_t r = 0; r < out[g].size(); ++r) {
+            if (rewards[g][r]) fn(&out[g][r], static_cast<double>(n[g][r]));
+          }
         }
-      }
-      double middle = middle_of(all), spread = deviation(all);
-      for (size_t g = 0; g < out.size(); ++g) {
-        for (size_t r = 0; r < out[g].size(); ++r) {
-          if (rewards[g][r]) out[g][r] = (out[g][r] - middle) / (spread + kEps);
-        }
-      }
+      };
+      double tokens = 0, sum = 0, squares = 0;
+      each([&](double* a, double count) { tokens += count, sum += count * *a; });
+      if (tokens < 2) return out;
+      double middle = sum / tokens;
+      each([&](double* a, double count) { squares += count * (*a - middle) * (*a - middle); });
+      double scale = 1 / std::sqrt(squares / (tokens - 1) + kEps);
+      each([&](double* a, double) { *a = squares > 0 ? (*a - middle) * scale : 0; });
       return out;
     });
   }

@@ -27,6 +27,7 @@ class RewardWeighted : public Credit {
       for (size_t r = 0; r < groups[g].rollouts.size(); ++r) {
         const auto& reward = scores[g][r].reward;
         if (!reward || *reward < config_.reward_above) continue;
+        if (config_.finished_only && !groups[g].rollouts[r].finished) continue;
         double weight =
             config_.weight == "exp" ? std::exp((*reward - best) / config_.temperature) : std::max(*reward, 0.0);
         if (weight <= 0 || groups[g].rollouts[r].tokens.empty()) continue;

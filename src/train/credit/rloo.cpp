@@ -9,7 +9,7 @@ class LeaveOneOut : public Credit {
   explicit LeaveOneOut(const AdvantageConfig& config) : config_(config) {}
 
   std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
-    return examples_with_advantages(groups, scores, config_, [](const GroupRewards& rewards) {
+    return examples_with_advantages(groups, scores, config_, [](const GroupRewards& rewards, const GroupLengths&) {
       GroupAdvantages out = minus_group_mean(rewards);
       for (size_t g = 0; g < out.size(); ++g) {  // r - mean of the others = (r - mean of all) n / (n - 1).
         auto n = static_cast<double>(all_of({rewards[g]}).size());

@@ -90,7 +90,7 @@ class Safety : public testing::Test {
       EXPECT_EQ(read_file(a / "rollouts" / name), read_file(b / "rollouts" / name)) << name;
     }
     for (const std::string& name : names_in(b / "checkpoints")) {
-      for (const char* file : {"adapter_model.safetensors", "optimizer.safetensors"}) {
+      for (const char* file : {"adapter_model.safetensors", "model.safetensors", "optimizer.safetensors"}) {
         if (!fs::exists(b / "checkpoints" / name / file)) continue;
         EXPECT_TRUE(read_file(a / "checkpoints" / name / file) == read_file(b / "checkpoints" / name / file))
             << name << "/" << file;
@@ -260,23 +260,28 @@ TEST_F(Safety, ToldToStopInAnyPhaseItLeavesSoonAndGoesOnLater) {
 }
 
 TEST_F(Safety, FineTuningThatWasStoppedGoesOnBehindItsLastUpdate) {
-  const std::vector<std::string> sets = {"sft.epochs=12", "rl.steps=1", "checkpoint.every_updates=5"};
-  Ended whole = run(command("whole", sets));
-  ASSERT_EQ(whole.code, 0) << whole.said;
-  bool within = false;
-  for (double delay : {0.5, 0.2, 1.0, 0.05, 2.0}) {  // Until one falls into the fine-tuning.
-    std::string name = cat("stopped_", delay);
-    run(command(name, sets), StopAt{"base, level all", SIGTERM, delay});
-    Json phases = read_json(folder_ / name / "state.json")["phases"];
-    if (!phases.contains("sft/part_1") || phases.contains("sft")) continue;
-    within = true;
-    Ended rest = run(command(name, sets));
-    ASSERT_EQ(rest.code, 0) << rest.said;
-    EXPECT_THAT(rest.said, HasSubstr("sft: goes on behind update"));
-    expect_same_run(folder_ / name, folder_ / "whole");
-    break;
+  for (const char* full : {"false", "true"}) {
+    const std::vector<std::string> sets = {"sft.epochs=12", "rl.steps=1", "checkpoint.every_updates=5",
+                                           cat("lora.full=", full)};
+    const std::string reference = cat("whole_", full);
+    Ended whole = run(command(reference, sets));
+    ASSERT_EQ(whole.code, 0) << whole.said;
+    bool within = false;
+    for (double delay : {0.5, 0.2, 1.0, 0.05, 2.0}) {  // Until one falls into the fine-tuning.
+      std::string name = cat("stopped_", full, "_", delay);
+      run(command(name, sets), StopAt{"base, level all", SIGTERM, delay});
+      Json phases = read_json(folder_ / name / "state.json")["phases"];
+      if (!phases.contains("sft/part_1") || phases.contains("sft")) continue;
+      within = true;
+      Ended rest = run(command(name, sets));
+      ASSERT_EQ(rest.code, 0) << rest.said;
+      EXPECT_THAT(rest.said, HasSubstr("sft: goes on behind update"));
+      expect_same_run(folder_ / name, folder_ / reference);
+      break;
+    }
+    EXPECT_TRUE(within);
+    EXPECT_EQ(fs::exists(folder_ / reference / "checkpoints/rl_1/model.safetensors"), *full == 't');
   }
-  EXPECT_TRUE(within);
 }
 
 TEST_F(Safety, NumbersThatAreNoneEndTheRunAndTheLastCheckpointIsWhole) {

@@ -81,6 +81,10 @@ LoraAdapter LoraAdapter::create(const Weights& weights, const LoraConfig& config
   LoraAdapter adapter;
   adapter.config = config;
   adapter.layers.resize(weights.layers.size());
+  if (config.full) {
+    adapter.full = std::make_shared<FullWeights>(weights);
+    return adapter;
+  }
   for (size_t l = 0; l < weights.layers.size(); ++l) {
     for (const auto& p : projections()) {
       if (std::find(config.targets.begin(), config.targets.end(), p.name) == config.targets.end()) continue;
@@ -101,6 +105,7 @@ LoraAdapter LoraAdapter::create(const Weights& weights, const LoraConfig& config
 }
 
 void LoraAdapter::for_each_parameter(const std::function<void(const std::string&, at::Tensor&)>& fn) {
+  if (full) return full->parameters.for_each(fn);
   for (size_t l = 0; l < layers.size(); ++l) {
     for (auto* pairs : {&layers[l].qkv, &layers[l].o, &layers[l].gate_up, &layers[l].down}) {
       for (auto& pair : *pairs) {
@@ -138,6 +143,7 @@ void for_each_pair(LoraAdapter& adapter, const Fn& fn) {
 
 std::vector<at::Tensor> LoraAdapter::gradients() {
   std::vector<at::Tensor> out;
+  if (full) full->gradients.for_each([&](const std::string&, at::Tensor& t) { out.push_back(t); });
   for_each_pair(*this, [&](LoraPair& pair) {
     out.push_back(pair.grad_a);
     out.push_back(pair.grad_b);
@@ -146,6 +152,7 @@ std::vector<at::Tensor> LoraAdapter::gradients() {
 }
 
 void LoraAdapter::zero_gradients() {
+  if (full) full->zero_gradients();
   for_each_pair(*this, [](LoraPair& pair) {
     pair.grad_a = at::zeros_like(pair.a_RK);
     pair.grad_b = at::zeros_like(pair.b_NR);
@@ -154,6 +161,10 @@ void LoraAdapter::zero_gradients() {
 
 LoraAdapter LoraAdapter::clone() const {
   LoraAdapter copy = *this;
+  if (full) {
+    copy.full = full->clone();
+    return copy;
+  }
   copy.for_each_parameter([](const std::string&, at::Tensor& t) { t = t.clone(); });
   return copy;
 }
@@ -180,6 +191,14 @@ LoraConfig load_lora_config(const std::string& folder) {
 }
 
 LoraAdapter LoraAdapter::load(const std::string& folder, const Weights& weights) {
+  if (!std::filesystem::exists(folder + "/adapter_config.json") &&
+      std::filesystem::exists(folder + "/model.safetensors")) {
+    LoraAdapter whole;
+    whole.config.full = true;
+    whole.layers.resize(weights.layers.size());
+    whole.full = std::make_shared<FullWeights>(folder, weights);
+    return whole;
+  }
   LoraConfig config = load_lora_config(folder);
   LoraAdapter adapter = create(weights, config, Rng(0));
   std::string file = folder + "/adapter_model.safetensors";
@@ -194,6 +213,7 @@ LoraAdapter LoraAdapter::load(const std::string& folder, const Weights& weights)
 }
 
 void LoraAdapter::save(const std::string& folder, const std::string& base_model) const {
+  if (full) return full->save(folder, base_model);
   std::filesystem::create_directories(folder);
   std::vector<std::string> targets = config.targets;
   std::sort(targets.begin(), targets.end());
@@ -236,6 +256,7 @@ std::shared_ptr<const LowRankUpdate> update_of(const std::vector<LoraPair>& pair
 
 std::shared_ptr<const Weights> merge(const Weights& base, const LoraAdapter& adapter) {
   CHECK(adapter.layers.size() == base.layers.size()) << "adapter of " << adapter.layers.size() << " layers";
+  if (adapter.full) return adapter.full->snapshot();
   auto merged = std::make_shared<Weights>(base);
   auto apply = [&](Linear& linear, const std::vector<LoraPair>& pairs) {
     if (pairs.empty()) return;

@@ -4,6 +4,9 @@
 // Parameters are float on the weights' device. A starts as PEFT has it (Kaiming-uniform with a = sqrt(5), that is
 // uniform in +-1/sqrt(inputs)), B as zeros. Folders are in PEFT's layout: adapter_config.json and
 // adapter_model.safetensors.
+//
+// Full fine-tuning takes the adapter's place everywhere: with `full` every weight is a parameter
+// (model/full_weights.h), there are no pairs, and the base beside it only says what the model was before.
 #pragma once
 
 #include <functional>
@@ -12,7 +15,7 @@
 
 #include "base/config.h"
 #include "base/rng.h"
-#include "model/weights.h"
+#include "model/full_weights.h"
 
 namespace tritonrl {
 
@@ -20,6 +23,7 @@ struct LoraConfig {
   int64_t rank = 16;
   double alpha = 32;
   double dropout = 0.05;  // On the adapter's input, while training.
+  bool full = false;
   std::vector<std::string> targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
 
   template <class V>
@@ -27,6 +31,8 @@ struct LoraConfig {
     v("rank", rank, "rank r of the update");
     v("alpha", alpha, "the update is scaled by alpha / rank");
     v("dropout", dropout, "dropout on the adapter's input while training");
+    v("full", full,
+      "train every weight instead of adapters (full fine-tuning); checkpoints are whole models, in float");
     v("targets", targets, "projections that get an adapter");
   }
   void validate() const;
@@ -50,23 +56,29 @@ struct LoraLayer {
 class LoraAdapter {
  public:
   static LoraAdapter create(const Weights& weights, const LoraConfig& config, Rng rng);
-  // Reads PEFT's layout. Throws Error (usage) when it does not fit these weights.
+  // Reads PEFT's layout, or a whole model as full fine-tuning saves it. Throws Error (usage) when it does not fit these
+  // weights.
   static LoraAdapter load(const std::string& folder, const Weights& weights);
-  // Writes PEFT's layout; base_model, from where PEFT shall load the base (a path or a hub id), goes into
-  // adapter_config.json. Atomic per file.
+  // Writes PEFT's layout, or a whole model; base_model, from where PEFT shall load the base (a path or a hub id), goes
+  // into adapter_config.json. Atomic per file.
   void save(const std::string& folder, const std::string& base_model) const;
 
   LoraAdapter clone() const;  // A deep copy.
   double scale() const { return config.alpha / static_cast<double>(config.rank); }
-  // Calls fn(name, tensor) in a fixed order; names as in PEFT's files.
+  // Calls fn(name, tensor) in a fixed order; names of adapters as in PEFT's files.
   void for_each_parameter(const std::function<void(const std::string&, at::Tensor&)>& fn);
   std::vector<at::Tensor> parameters();
   std::vector<at::Tensor> gradients();  // Same order as parameters().
   void zero_gradients();
   int64_t parameter_count();
+  // Parameters were changed in place.
+  void changed() {
+    if (full) full->changed();
+  }
 
   LoraConfig config;
   std::vector<LoraLayer> layers;
+  std::shared_ptr<FullWeights> full;  // Null = an adapter.
 };
 
 // base with the adapter's update added to its matrices (sums in float, rounded once). Matrices without an adapter,

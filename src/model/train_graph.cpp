@@ -26,6 +26,28 @@ struct LayerSaved {
   LoraSaved lora_qkv, lora_o, lora_gate_up, lora_down;
 };
 
+// What the products are with: the frozen base, or all of what is trained.
+const Weights& weights_of(const Weights& base, const LoraAdapter* adapter) {
+  return adapter && adapter->full ? adapter->full->rounded() : base;
+}
+
+FullTensors* gradients_of(const LoraAdapter& adapter) { return adapter.full ? &adapter.full->gradients : nullptr; }
+
+// gradient (float) += dy^T x, that of W in y = x W^T.
+void add_weight_gradient(at::Tensor& gradient_NK, const at::Tensor& dy_TN, const at::Tensor& x_TK) {
+  if (dy_TN.is_cpu()) {
+    gradient_NK.addmm_(dy_TN.to(at::kFloat).t(), x_TK.to(at::kFloat));
+  } else {
+    gradient_NK.add_(at::mm(dy_TN.t(), x_TK));
+  }
+}
+
+// gradient (float) += that of the weight of rms_norm.
+void add_norm_gradient(at::Tensor& gradient_H, const at::Tensor& dy_TH, const at::Tensor& x_TH,
+                       const at::Tensor& inverse_T) {
+  gradient_H.add_((x_TH * inverse_T.unsqueeze(1)).mul_(dy_TH).sum(0));
+}
+
 class Graph {
  public:
   // For log-probabilities.
@@ -35,6 +57,7 @@ class Graph {
       : w_(weights),
         c_(weights.config),
         adapter_(&adapter),
+        full_(gradients_of(adapter)),
         keep_(keep == Keep::kActivations),
         inputs_only_(keep == Keep::kInputs),
         dropout_(dropout) {}
@@ -52,7 +75,8 @@ class Graph {
         position.data_ptr<int32_t>()[t] = static_cast<int32_t>(t - starts[s]);
     }
     position_ = position.to(w_.device);
-    at::Tensor x = w_.embedding_VH.index_select(0, tokens.to(w_.device)).to(at::kFloat);
+    tokens_ = tokens.to(w_.device);
+    at::Tensor x = w_.embedding_VH.index_select(0, tokens_).to(at::kFloat);
     saved_.resize(w_.layers.size());
     for (size_t l = 0; l < w_.layers.size(); ++l) {
       if (inputs_only_) saved_[l].x1 = x.clone();
@@ -71,6 +95,7 @@ class Graph {
       }
       layer_backward(l, dx);
     }
+    if (full_) full_->embedding_VH.index_add_(0, tokens_, dx);
   }
 
  private:
@@ -122,6 +147,12 @@ class Graph {
     if (!keep_) s = {};
   }
 
+  // What all of a layer's weights get in full fine-tuning.
+  void full_backward(at::Tensor& weight_NK, at::Tensor* bias_N, const at::Tensor& dy, const at::Tensor& x) {
+    add_weight_gradient(weight_NK, dy, x);
+    if (bias_N && bias_N->defined()) bias_N->add_(dy.to(at::kFloat).sum(0));
+  }
+
   // Gradient of y = W x + adapters with respect to x (compute dtype; undefined when not wanted); adds the adapters'
   // own.
   at::Tensor linear_backward(const Linear& linear, std::vector<LoraPair>& pairs, const at::Tensor& dy,
@@ -155,38 +186,49 @@ class Graph {
     const LayerWeights& layer = w_.layers[l];
     LayerSaved& s = saved_[l];
     auto& lora = const_cast<LoraAdapter*>(adapter_)->layers[l];
+    FullTensors::Layer* full = full_ ? &full_->layers[l] : nullptr;
     at::Tensor g = dx.to(w_.dtype);
+    if (full) full_backward(full->down_NK, nullptr, g, s.h);
     at::Tensor dh = linear_backward(layer.down, lora.down, g, s.h, s.lora_down, true);
     at::Tensor dgate_up = swiglu_backward(dh, s.gate_up);
+    if (full) full_backward(full->gate_up_NK, nullptr, dgate_up, s.n2);
     at::Tensor dn = linear_backward(layer.gate_up, lora.gate_up, dgate_up, s.n2, s.lora_gate_up, true);
+    if (full) add_norm_gradient(full->post_norm_H, dn, s.x2, s.inverse2);
     rms_norm_backward_add_(dn, s.x2, layer.post_norm_H, s.inverse2, dx);
     g = dx.to(w_.dtype);
+    if (full) full_backward(full->o_NK, &full->o_bias_N, g, s.attended);
     at::Tensor dattended = linear_backward(layer.o, lora.o, g, s.attended, s.lora_o, true);
     at::Tensor dqkv = attention_backward(dattended, s.qkv, sequences_, counts_, s.attention);
     rope_(dqkv, c_.heads + c_.kv_heads, c_.head_dim, position_, w_.rope, -1);
-    dn = linear_backward(layer.qkv, lora.qkv, dqkv, s.n1, s.lora_qkv, l > 0);  // Embeddings are frozen.
-    if (l > 0) rms_norm_backward_add_(dn, s.x1, layer.input_norm_H, s.inverse1, dx);
+    if (full) full_backward(full->qkv_NK, &full->qkv_bias_N, dqkv, s.n1);
+    bool below = l > 0 || full;  // For an adapter embeddings are frozen.
+    dn = linear_backward(layer.qkv, lora.qkv, dqkv, s.n1, s.lora_qkv, below);
+    if (full) add_norm_gradient(full->input_norm_H, dn, s.x1, s.inverse1);
+    if (below) rms_norm_backward_add_(dn, s.x1, layer.input_norm_H, s.inverse1, dx);
     s = {};  // Frees the layer's activations.
   }
 
   const Weights& w_;
   const ModelConfig& c_;
   const LoraAdapter* adapter_;
-  bool keep_ = false;         // Does a forward pass save what its backward needs?
-  bool inputs_only_ = false;  // Not at first.
+  FullTensors* full_ = nullptr;  // Gradients of all weights; null = the adapter's alone.
+  bool keep_ = false;            // Does a forward pass save what its backward needs?
+  bool inputs_only_ = false;     // Not at first.
   Rng dropout_{0};
   HeadCounts counts_{c_.heads, c_.kv_heads, c_.head_dim};
   Sequences sequences_;
-  at::Tensor position_;
+  at::Tensor position_, tokens_;
   std::vector<LayerSaved> saved_;
 };
 
 // The rows that carry loss, a chunk at a time.
 class Head {
  public:
-  // exact: logits in float, as the sampler has them, instead of compute dtype.
-  Head(const Weights& w, const at::Tensor& x, const PackedBatch& batch, double temperature, bool exact)
-      : w_(w), x_(x), batch_(batch), temperature_(temperature), exact_(exact) {}
+  // exact: logits in float, as the sampler has them, instead of compute dtype. `full` = gradients of head and final
+  // norm, where they are wanted.
+  Head(const Weights& w, const at::Tensor& x, const PackedBatch& batch, double temperature, bool exact,
+       FullTensors* full)
+      : w_(w), x_(x), batch_(batch), temperature_(temperature), exact_(exact), full_(full) {}
 
   // Calls fn(first row, rows) for each chunk, whose logits / temperature are then in `logits`.
   template <class Fn>
@@ -203,8 +245,8 @@ class Head {
       index_ = index.to(w_.device);
       target = next.to(w_.device);
       picked_ = x_.index_select(0, index_);
-      auto normed = rms_norm(picked_, w_.final_norm_H, w_.config.rms_norm_eps, w_.dtype, &inverse_);
-      logits = exact_ ? linear_float(w_.head, normed) : linear(w_.head, normed);
+      normed_ = rms_norm(picked_, w_.final_norm_H, w_.config.rms_norm_eps, w_.dtype, &inverse_);
+      logits = exact_ ? linear_float(w_.head, normed_) : linear(w_.head, normed_);
       if (temperature_ != 1) logits.mul_(1 / temperature_);
       fn(begin, count);
     }
@@ -213,7 +255,12 @@ class Head {
   // `logits` hold the gradient of logits / temperature: adds it to the residual stream's.
   void add_to(at::Tensor& dx) {
     if (temperature_ != 1) logits.mul_(1 / temperature_);
-    auto dnormed = linear_transposed(w_.head, logits.to(w_.dtype));
+    auto dlogits = logits.to(w_.dtype);
+    auto dnormed = linear_transposed(w_.head, dlogits);
+    if (full_) {
+      add_weight_gradient(full_->head_VH.defined() ? full_->head_VH : full_->embedding_VH, dlogits, normed_);
+      add_norm_gradient(full_->final_norm_H, dnormed, picked_, inverse_);
+    }
     auto dpicked = at::zeros_like(picked_);
     rms_norm_backward_add_(dnormed, picked_, w_.final_norm_H, inverse_, dpicked);
     dx.index_add_(0, index_, dpicked);
@@ -234,7 +281,8 @@ class Head {
   const PackedBatch& batch_;
   double temperature_;
   bool exact_;
-  at::Tensor index_, picked_, inverse_;
+  FullTensors* full_;
+  at::Tensor index_, picked_, normed_, inverse_;
 };
 
 void append(std::vector<float>& to, const at::Tensor& values) {
@@ -244,11 +292,11 @@ void append(std::vector<float>& to, const at::Tensor& values) {
 
 // Loss over the rows that carry it; with dx, fills it with the gradient of the residual stream.
 LossResult head_loss(const Weights& w, const at::Tensor& x, const PackedBatch& batch, double temperature,
-                     const std::vector<float>& weights, bool exact, at::Tensor* dx) {
+                     const std::vector<float>& weights, bool exact, at::Tensor* dx, FullTensors* full = nullptr) {
   LossResult result;
   CHECK(weights.size() == batch.loss_rows.size()) << "one weight a loss row";
   if (dx) *dx = at::zeros_like(x);
-  Head head(w, x, batch, temperature, exact);
+  Head head(w, x, batch, temperature, exact, full);
   head.each_chunk([&](int64_t begin, int64_t count) {
     append(result.log_probs,
            cross_entropy_(head.logits, head.target, dx ? head.part(weights, begin, count) : at::Tensor()));
@@ -259,9 +307,9 @@ LossResult head_loss(const Weights& w, const at::Tensor& x, const PackedBatch& b
 }
 
 LossResult head_objective(const Weights& w, const at::Tensor& x, const PackedBatch& batch, const Objective& objective,
-                          at::Tensor* dx) {
+                          at::Tensor* dx, FullTensors* full) {
   LossResult result;
-  Head head(w, x, batch, objective.temperature, true);
+  Head head(w, x, batch, objective.temperature, true, full);
   head.each_chunk([&](int64_t, int64_t) {
     auto log_p = at::log_softmax(head.logits, -1, at::kFloat);
     append(result.log_probs, log_p.gather(1, head.target.to(at::kLong).unsqueeze(1)).squeeze(1));
@@ -271,7 +319,7 @@ LossResult head_objective(const Weights& w, const at::Tensor& x, const PackedBat
   double loss = objective.loss(result, &gradients);
   CHECK(gradients.weights.size() == result.log_probs.size()) << "one weight a loss row";
   if (gradients.entropies.empty()) {
-    head_loss(w, x, batch, objective.temperature, gradients.weights, true, dx);
+    head_loss(w, x, batch, objective.temperature, gradients.weights, true, dx, full);
   } else {
     CHECK(gradients.entropies.size() == result.log_probs.size()) << "one entropy weight a loss row";
     *dx = at::zeros_like(x);
@@ -309,9 +357,10 @@ void PackedBatch::append(const std::vector<int32_t>& sequence, const std::vector
 LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout,
                             Keep keep) {
   at::InferenceMode no_autograd;
-  Graph graph(weights, adapter, keep, dropout);
+  const Weights& w = weights_of(weights, &adapter);
+  Graph graph(w, adapter, keep, dropout);
   at::Tensor x = graph.run(batch), dx;
-  LossResult result = head_loss(weights, x, batch, 1, batch.loss_weights, false, &dx);
+  LossResult result = head_loss(w, x, batch, 1, batch.loss_weights, false, &dx, gradients_of(adapter));
   graph.backward(dx);
   return result;
 }
@@ -319,25 +368,28 @@ LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const 
 LossResult forward_backward(const Weights& weights, LoraAdapter& adapter, const PackedBatch& batch, Rng dropout,
                             const Objective& objective, Keep keep) {
   at::InferenceMode no_autograd;
-  Graph graph(weights, adapter, keep, dropout);
+  const Weights& w = weights_of(weights, &adapter);
+  Graph graph(w, adapter, keep, dropout);
   at::Tensor x = graph.run(batch), dx;
-  LossResult result = head_objective(weights, x, batch, objective, &dx);
+  LossResult result = head_objective(w, x, batch, objective, &dx, gradients_of(adapter));
   graph.backward(dx);
   return result;
 }
 
 LossResult forward(const Weights& weights, const LoraAdapter* adapter, const PackedBatch& batch, double temperature) {
   at::InferenceMode no_autograd;
-  at::Tensor x = Graph(weights, adapter).run(batch);
-  return head_loss(weights, x, batch, temperature, batch.loss_weights, true, nullptr);
+  const Weights& w = weights_of(weights, adapter);
+  at::Tensor x = Graph(w, adapter).run(batch);
+  return head_loss(w, x, batch, temperature, batch.loss_weights, true, nullptr);
 }
 
 at::Tensor forward_logits(const Weights& weights, const LoraAdapter* adapter, const std::vector<int32_t>& tokens) {
   at::InferenceMode no_autograd;
   PackedBatch batch;
   batch.append(tokens, std::vector<float>(tokens.size(), 0));
-  at::Tensor x = Graph(weights, adapter).run(batch);
-  return linear_float(weights.head, rms_norm(x, weights.final_norm_H, weights.config.rms_norm_eps, weights.dtype));
+  const Weights& w = weights_of(weights, adapter);
+  at::Tensor x = Graph(w, adapter).run(batch);
+  return linear_float(w.head, rms_norm(x, w.final_norm_H, w.config.rms_norm_eps, w.dtype));
 }
 
 }  // namespace tritonrl

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward and backward of a decoder with a LoRA adapter on a packed batch, written out by hand.
 //
-// Sequences lie one behind the other without padding and do not see each other. Only the adapter gets gradients, so no
+// Sequences lie one behind the other without padding and do not see each other. Only what is trained gets gradients (an
+// adapter, or every weight: LoraAdapter::full, which then also stands in for the weights that are passed), so no
 // gradient of a frozen matrix is ever formed, the head runs on the rows that carry loss alone, and logits exist one
 // chunk of rows at a time. Autograd is the oracle in the tests.
 #pragma once

@@ -68,7 +68,10 @@ class Policy {
   void remove_adapter();
   bool has_adapter() const { return adapter_.has_value(); }
   LoraAdapter& adapter() { return *adapter_; }
-  void adapter_changed() { merged_.reset(); }
+  void adapter_changed() {
+    merged_.reset();
+    adapter_->changed();
+  }
 
  private:
   Policy(PolicyConfig config, std::shared_ptr<const Weights> weights, std::shared_ptr<const PolicyText> text)

@@ -97,6 +97,35 @@ TEST_F(Trainer, AGradientThatIsNotFiniteStopsToo) {
   EXPECT_THAT(error_of(policy, config), HasSubstr("the gradient of update 1 is not finite"));
 }
 
+TEST_F(Trainer, EveryWeightCanBeTrained) {
+  Policy policy = open(256);
+  LoraConfig full;
+  full.full = true;
+  policy.set_adapter(LoraAdapter::create(policy.weights(), full, Rng(1)));
+  std::vector<at::Tensor> before;
+  for (const at::Tensor& p : policy.adapter().parameters()) before.push_back(p.clone());
+  auto base = policy.weights().embedding_VH.clone();
+  TrainConfig config;
+  config.batch_size = 3;
+  config.epochs = 20;
+  config.optimizer.lr = 1e-3;
+  std::vector<int32_t> prompt = {5, 6, 7};
+  auto answer = [&] {
+    SamplingConfig greedy;
+    greedy.temperature = 0;
+    greedy.max_new_tokens = 3;
+    GenerateRequest request{prompt, 1, Rng(1)};
+    return policy.snapshot().answer({&request, 1}, greedy)[0][0];
+  };
+  auto first = answer().log_probs;
+  TrainSummary summary = train(policy, examples(), config, Rng(2));
+  EXPECT_LT(summary.last_loss, 0.5 * summary.first_loss) << summary.first_loss;
+  auto after = policy.adapter().parameters();
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_FALSE(at::equal(after[i], before[i])) << i;
+  EXPECT_TRUE(at::equal(policy.weights().embedding_VH, base)) << "the base stays";
+  EXPECT_NE(answer().log_probs, first) << "sampling follows";
+}
+
 TEST_F(Trainer, UpdatesAreAboutEquallyLarge) {
   Policy policy = open(256);
   std::vector<TrainExample> seven;

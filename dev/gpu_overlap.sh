@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What verifying while sampling brings on a GPU machine, and whether it disturbs what is timed there: the same RL steps
-# one thing after the other, at once, and one after the other again.
+# What overlap brings on a GPU machine, and whether it disturbs what is timed there: the same RL steps one thing after the
+# other, verifying while sampling, sampling ahead too (rl.staleness), and one after the other again.
 #
 #   dev/gpu_overlap.sh PROGRAM OUT CONFIG [ARGUMENTS of train ...]
 #
@@ -12,14 +12,16 @@ program=$(realpath "$1") out=$2 config=$3
 shift 3
 mkdir -p "$out"
 train() {
-  local name=$1 stream=$2
-  shift 2
+  local name=$1 stream=$2 staleness=$3
+  shift 3
   "$program" train "$config" --set run.folder="$out" --set run.name="$name" --set verify.seed=4294967311 \
-    --set rl.stream="$stream" --set eval.stream="$stream" "$@" >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; exit 1; }
+    --set rl.stream="$stream" --set eval.stream="$stream" \
+    --set rl.staleness="$staleness" --set rl.loss.correction=token "$@" >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; exit 1; }
 }
-train apart false "$@"
-train beside true --set run.start_from="$out/apart" "$@"
-train again false --set run.start_from="$out/apart" "$@"
+train apart false 0 "$@"
+train beside true 0 --set run.start_from="$out/apart" "$@"
+train ahead true 1 --set run.start_from="$out/apart" "$@"
+train again false 0 --set run.start_from="$out/apart" "$@"
 python3 - "$out" <<'PY'
 import json, statistics, sys
 
@@ -29,9 +31,9 @@ def lines(run, name):
 def ratios(run):
     return {(v["task"], v["code"]): v["timing"]["ratio"] for v in lines(run, "verdicts.jsonl") if v.get("timing") and v["phase"].startswith("rl/")}
 
-columns = ["time/phase/rollout", "time/phase/verify", "time/phase/verify_alone", "time/rollout_gave_way", "time/phase/update", "seconds"]
+columns = ["time/phase/rollout", "time/phase/verify", "time/rollout_gave_way", "time/wait_rollout", "time/wait_verify", "time/idle", "time/phase/update", "seconds"]
 first = ratios("apart")
-for run in ("apart", "beside", "again"):
+for run in ("apart", "beside", "ahead", "again"):
     steps = [step for step in lines(run, "steps.jsonl") if step["phase"] == "rl"]
     means = ", ".join(f"{column.split('/')[-1]} {statistics.mean(step[column] for step in steps):.2f}" for column in columns)
     print(f"{run:7} {len(steps)} steps, means in s: {means}; correct {[round(step['correct_rate'], 3) for step in steps]}")

@@ -2,6 +2,9 @@
 // The decoder on a GPU against the same goldens as on the CPU. Skips with a message where there is no GPU.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "model/device.h"
 #include "model/tensor_io.h"
 #include "model/train_graph.h"
@@ -79,6 +82,72 @@ TEST_P(Gpu, GreedyGenerationEqualsTheCpus) {
     return tokens;
   };
   EXPECT_EQ(run(weights_), run(load(at::kCPU)));
+}
+
+// Full fine-tuning.
+TEST_P(Gpu, GradientsOfEveryWeightEqualTheCpus) {
+  PackedBatch batch;
+  for (int32_t begin : {3, 90}) {
+    std::vector<int32_t> tokens;
+    for (int32_t t = 0; t < 24; ++t) tokens.push_back(begin + t * 11 % 80);
+    std::vector<float> weights(tokens.size(), 0.1f);
+    batch.append(tokens, weights);
+  }
+  LoraConfig config;
+  config.full = true;
+  std::vector<std::vector<at::Tensor>> gradients;
+  for (auto& weights : {weights_, load(at::kCPU)}) {
+    auto all = LoraAdapter::create(*weights, config, Rng(1));
+    all.zero_gradients();
+    forward_backward(*weights, all, batch, Rng(1));
+    gradients.push_back(all.gradients());
+  }
+  ASSERT_EQ(gradients[0].size(), gradients[1].size());
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    double scale = gradients[1][i].abs().max().item<double>();
+    EXPECT_LT((gradients[0][i].cpu() - gradients[1][i]).abs().max().item<double>(), 1e-4 + 2e-3 * scale) << i;
+  }
+}
+
+// rl.staleness: one thread draws from a snapshot, in a stream of its own, while another trains.
+TEST_P(Gpu, SamplingBesideTrainingDrawsWhatItDrawsAlone) {
+  std::vector<GenerateRequest> requests;
+  for (int32_t r = 0; r < 12; ++r) requests.push_back({{5 + r, 6, 7, 8 + r}, 4, Rng(static_cast<uint64_t>(r))});
+  SamplingConfig sampling;
+  sampling.temperature = 0.7;
+  sampling.max_new_tokens = 40;
+  auto adapter = LoraAdapter::load(folder_ + "/adapter", *weights_);
+  auto snapshot = merge(*weights_, adapter);
+  auto draw = [&] {
+    Decoder decoder(snapshot, 16, 64);
+    std::vector<std::vector<int32_t>> tokens;
+    for (const auto& answers : generate(decoder, requests, sampling, {})) {
+      for (const Generated& answer : answers) tokens.push_back(answer.tokens);
+    }
+    return tokens;
+  };
+  auto alone = draw();
+  PackedBatch batch;
+  batch.append(tokens_, std::vector<float>(tokens_.size(), 0.1f));
+  auto gradients_of = [&] {
+    adapter.zero_gradients();
+    forward_backward(*weights_, adapter, batch, Rng(1));
+    return adapter.gradients()[0].cpu();
+  };
+  at::Tensor quiet = gradients_of();
+  for (int round = 0; round < 3; ++round) {
+    wait_for(weights_->device);
+    std::atomic<bool> drawing{true};
+    std::vector<std::vector<int32_t>> beside;
+    std::thread sampler([&] {
+      OwnStream stream(weights_->device);
+      beside = draw();
+      drawing = false;
+    });
+    while (drawing) EXPECT_LT((gradients_of() - quiet).abs().max().item<double>(), 1e-3);
+    sampler.join();
+    EXPECT_EQ(beside, alone);
+  }
 }
 
 TEST_P(Gpu, AnInt8BaseEqualsTheCpus) {

@@ -11,6 +11,7 @@
 #include "app/pipeline.h"
 #include "base/log.h"
 #include "model/cpu/kernels.h"
+#include "model/cuda/kernels.h"
 #include "model/device.h"
 #include "model/model_config.h"
 #include "verify/sandbox.h"
@@ -140,6 +141,9 @@ void add_doctor(CLI::App& app, Run& run) {
       if (has_cuda_driver()) {
         auto device = open_device("auto");
         doctor.check("gpu", device.is_cuda(), env["gpu"].is_string() ? env["gpu"].get<std::string>() : "found");
+        if (device.is_cuda()) {
+          doctor.note("CUDA kernels", cuda::kernels() ? "ours" : "none of ours: ATen's, slower (built without nvcc?)");
+        }
       } else {
         doctor.note("gpu",
                     "none: training runs on the processor, correctness is decided by Triton's interpreter, time is not "

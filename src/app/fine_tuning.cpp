@@ -34,7 +34,8 @@ void fine_tune(const Config& config, RunDir& run, Checkpoints& checkpoints, Trai
     }
     std::vector<TrainExample> examples;
     for (const Task& task : tasks) {
-      EncodedExample encoded = policy.get().encode_example(policy.get().encode_prompt(task), answer_for(task));
+      EncodedExample encoded =
+          policy.get().encode_example(policy.get().encode_prompt(task), answer_for(task, config.data.plan));
       examples.push_back(supervised_example(std::move(encoded.tokens), encoded.answer_begin, task.id));
     }
     double before = so_far.value("seconds", 0.0), start = now_s();

@@ -16,6 +16,7 @@ namespace tritonrl {
 
 struct DataConfig {
   std::string prompt = "prompts/triton.txt";  // Relative to the project's root.
+  bool plan = false;
   std::string feedback = "prompts/feedback.txt";
   int64_t feedback_chars = 1500;
   int64_t synth_level1 = 200;  // Tasks of level 1 to make.
@@ -29,6 +30,8 @@ struct DataConfig {
   template <class V>
   void for_each_field(V& v) {
     v("prompt", prompt, "prompt text with a {{source}} place holder");
+    v("plan", plan,
+      "supervised answers begin with a plan, made from the solution's text (for prompts/triton_plan.txt)");
     v("feedback", feedback, "text of the user's turn behind an answer, with {{feedback}} place holders (rl.turns)");
     v("feedback_chars", feedback_chars, "longest feedback, in characters; its head and tail are kept");
     v("synth_level1", synth_level1, "tasks of level 1 to make before they are split");

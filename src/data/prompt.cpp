@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/plan_text.h"
 
 namespace tritonrl {
 
@@ -43,6 +44,9 @@ std::vector<Message> PromptTemplate::render(const Task& task) const {
   return messages;
 }
 
-std::string answer_for(const Task& task) { return "```python\n" + trim(task.solution) + "\n```"; }
+std::string answer_for(const Task& task, bool with_plan) {
+  std::string plan = with_plan ? plan_of(task.source, task.solution) : "";
+  return cat(plan, plan.empty() ? "" : "\n\n", "```python\n", trim(task.solution), "\n```");
+}
 
 }  // namespace tritonrl

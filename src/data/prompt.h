@@ -25,7 +25,8 @@ class PromptTemplate {
   std::string system_, user_;
 };
 
-// The answer a policy is taught for a task with a solution: one fenced Python block.
-std::string answer_for(const Task& task);
+// The answer a policy is taught for a task with a solution: one fenced Python block; with a plan before it where that
+// is asked for (data/plan_text.h).
+std::string answer_for(const Task& task, bool with_plan = false);
 
 }  // namespace tritonrl

@@ -62,11 +62,55 @@ TEST_F(PromptTest, BadFiles) {
   EXPECT_THROW(load("{{source}}\n---\n{{source}}"), Error);
 }
 
+TEST_F(PromptTest, PlansSayWhatTheKernelsDo) {
+  Task task;
+  task.source =
+      "import torch\nclass Model(torch.nn.Module):\n  def forward(self, x, y):\n    return torch.relu(x) + y\n";
+  task.solution = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def squash(x):
+    return tl.sigmoid(x)
+
+@triton.jit
+def first(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    off = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + off, mask=off < n)
+    y = tl.load(y_ptr + off, off < n)
+    tl.store(out_ptr + off, squash(tl.maximum(x, tl.exp(y))), mask=off < n)
+
+@triton.jit
+def never(a_ptr):
+    tl.store(a_ptr, tl.load(a_ptr))
+
+@triton.jit
+def total(a, BLOCK: tl.constexpr):
+    for k in range(4):
+        tl.store(a + 1, tl.sum(tl.load(a + k)))
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, y):
+        first[(triton.cdiv(n, 1024),)](x, y, out, n, 1024)
+        total[(1,)](out, BLOCK=4)
+        return out
+)";
+  EXPECT_EQ(answer_for(task, true).substr(0, answer_for(task, true).find("```")),
+            "2 kernels do + and relu:\n"
+            "- `first` on the grid `(triton.cdiv(n, 1024),)`: a program reads x and y under a mask, computes squash, "
+            "maximum and exp, and writes out.\n"
+            "- `total` on the grid `(1,)`: a program reads a, block after block in a loop, computes sum, and writes a."
+            "\n\n");
+  EXPECT_EQ(answer_for(task).find("```"), 0u);
+}
+
 TEST_F(PromptTest, AnswersAndExamples) {
   Task with, without;
   with.id = "a";
   with.solution = "\nclass ModelNew: pass\n\n";
   EXPECT_EQ(answer_for(with), "```python\nclass ModelNew: pass\n```");
+  EXPECT_EQ(answer_for(with, true), answer_for(with)) << "nothing is launched: no plan";
   auto examples = sft_examples({with, without}, load("{{source}}"));
   ASSERT_EQ(examples.size(), 1u);
   EXPECT_EQ(examples[0].task_id, "a");

@@ -140,8 +140,9 @@ TEST(Overlap, AJournalSavesWhatWasDone) {
       ASSERT_EQ(all.verdicts.size(), 9u);
       for (size_t i = 0; i < 9; ++i) {
         EXPECT_EQ(all.verdicts[i].candidate_id, cat("c", i));
-        if (!before.empty()) EXPECT_EQ(all.verdicts[i].outcome, before[i].outcome);
-        if (answers_left == 0) EXPECT_EQ(to_json(all.verdicts[i]), to_json(before[i]));
+        if (before.empty()) continue;
+        EXPECT_EQ(all.verdicts[i].outcome, before[i].outcome);
+        EXPECT_TRUE(answers_left > 0 || to_json(all.verdicts[i]) == to_json(before[i]));
       }
       before = all.verdicts;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/batch.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -58,7 +59,17 @@ Candidate read_job(const Json& job, const fs::path& folder, const std::string& w
     Task task;
     task.id = "inline/" + content_hash(code).substr(0, 12);
     task.source = code;
-    candidate.task = task_from_json(to_json(task), where);
+    Json whole = to_json(task);
+    for (const auto& [key, value] : job["task"].items()) {
+      if (key == "code") continue;
+      const std::vector<std::string> known = {"id", "level", "tiny", "larger"};
+      if (std::find(known.begin(), known.end(), key) == known.end()) {
+        throw usage_error(cat("unknown member \"", key, "\" of an inline task"), where,
+                          "known: code, " + join(known, ", "));
+      }
+      whole[key] = value;
+    }
+    candidate.task = task_from_json(whole, where);
   }
   path.clear();
   candidate.text = content(job, "candidate", "text", folder, where, &path);

@@ -70,14 +70,18 @@ class Batch : public testing::Test {
 
 TEST_F(Batch, ReadsPathsAndInlineTexts) {
   jobs(job("a", "candidate.py") + "\n" + job("b", "answer.md") + job("c", {{"text", "no code here"}}) +
-       job("d", {{"text", "```\nx = (\n```"}}, {{"code", kTask}}));
+       job("d", {{"text", "```\nx = (\n```"}}, {{"code", kTask}}) +
+       job("e", {{"text", "no code"}}, {{"code", kTask}, {"id", "mine"}, {"level", 2}, {"tiny", {{"N", 3}}}}));
   auto candidates = load_jobs(folder_ / "jobs.jsonl");
-  ASSERT_EQ(candidates.size(), 4u);
+  ASSERT_EQ(candidates.size(), 5u);
+  EXPECT_EQ(candidates[4].task.id, "mine");
+  EXPECT_EQ(candidates[4].task.level, 2);
+  EXPECT_EQ(candidates[4].task.tiny, (std::map<std::string, int64_t>{{"N", 3}}));
   EXPECT_TRUE(candidates[0].is_code);
   EXPECT_FALSE(candidates[1].is_code);
   EXPECT_FALSE(candidates[2].is_code);
   EXPECT_EQ(candidates[3].task.source, kTask);
-  EXPECT_EQ(run().total, 4);
+  EXPECT_EQ(run().total, 5);
   std::map<std::string, Outcome> outcomes;
   for (const Verdict& verdict : out()) outcomes[verdict.candidate_id] = verdict.outcome;
   EXPECT_EQ(outcomes["a"], Outcome::kHarnessFault);
@@ -98,6 +102,7 @@ TEST_F(Batch, BadLinesAreNamed) {
   expect_error(good + job("b", "candidate.py", "nowhere.py"), "2", "nowhere.py");
   expect_error(good + job("b", {{"code", "x"}}), "2", "text");
   expect_error(good + job("b", "candidate.py", {{"code", "x = 1"}}), "2", "Model");
+  expect_error(good + job("b", "candidate.py", {{"code", kTask}, {"tinny", 1}}), "2", "tinny");
   expect_error(good + "\n" + good, "3", "twice");
 }
 

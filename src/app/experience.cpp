@@ -6,7 +6,6 @@
 
 #include "app/assemble.h"
 #include "app/turn_report.h"
-#include "base/check.h"
 #include "base/log.h"
 #include "train/code_tokens.h"
 #include "train/credit/returns.h"
@@ -259,14 +258,15 @@ Experience ExperienceSource::gather(int64_t step) {
   return all;
 }
 
-Json ExperienceSource::ahead() {
-  if (batches_.empty()) return Json();
-  auto& [step, batch] = *batches_.rbegin();
-  batch->wait_sampled();
-  batch->journal()->sync();
+Json ExperienceSource::ahead(int64_t step) {
+  auto next = batches_.find(step + 1);
+  if (next == batches_.end()) return Json();
+  next->second->wait_sampled();
+  next->second->journal()->sync();
+  const Plan& plan = plans_.at(step + 1);
   std::vector<std::string> ids;
-  for (const Task& task : plans_[step].tasks) ids.push_back(task.id);
-  return {{"step", step}, {"tasks", ids}, {"policy", plans_[step].policy}, {"version", plans_[step].version}};
+  for (const Task& task : plan.tasks) ids.push_back(task.id);
+  return {{"step", step + 1}, {"tasks", ids}, {"policy", plan.policy}, {"version", plan.version}};
 }
 
 void ExperienceSource::settle() {

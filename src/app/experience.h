@@ -50,8 +50,9 @@ class ExperienceSource {
   // Of that step, and begins the next one's where rl.staleness is 1. REQUIRES: the policy that the step trains is
   // attached. Throws Interrupted when asked to stop.
   Experience gather(int64_t step);
-  // Blocks until what was begun for the next step is drawn and on the disk. Returns what to record with this step.
-  Json ahead();
+  // Blocks until what was begun for the step after `step` is drawn and on the disk. Returns what to record with `step`:
+  // null when nothing was begun.
+  Json ahead(int64_t step);
   // Blocks until nothing is under way, so that others may use policy and verifier, or another verifier be opened.
   void settle();
   // The step is recorded as done.

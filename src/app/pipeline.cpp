@@ -306,7 +306,7 @@ class Pipeline {
     }
     policy_.save(cat("rl_", step), kept);
     double trained = now_s();
-    Json ahead = source.ahead();
+    Json ahead = source.ahead(step);
     experience.wait_rollout += now_s() - trained;
     Json line = write_step(step, experience, examples, summary, sampler, now_s() - start);
     run_.mark_done(phase, {{"sampler", sampler.state()},

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens per second of LoRA training steps and of generation, as JSON lines: bench_model FOLDER [int8 | int8:GROUP]
-// [sft|sft2048|gen1|gen16|gen64|gen512 ...]. With int8 the base is 8-bit, and generation has an adapter beside it.
+// [recompute] [sft|sft2048|sft8192|gen1|gen16|gen64|gen512 ...]. With int8 the base is 8-bit, and generation has an
+// adapter beside it; with recompute, activations are not kept for the gradient.
 // bench/compare_transformers.sh runs it beside transformers + PEFT on the same weights, sizes and machine.
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -27,6 +30,7 @@ struct Sft {
 };
 constexpr Sft kSmall = {"sft", 4, 400, 240, 4};  // The small model's: prompts of 160 tokens, answers of 240.
 constexpr Sft kLong = {"sft2048", 2, 2048, 2047, 4};
+constexpr Sft kLongest = {"sft8192", 1, 8192, 8191, 4};
 // Generation: prompts of 150 tokens, 128 new tokens each, no early stop.
 constexpr int kPrompt = 150, kNew = 128;
 
@@ -52,7 +56,7 @@ std::vector<int32_t> random_tokens(int count, Rng rng) {
   return out;
 }
 
-void bench_sft(const Weights& weights, const Sft& size) {
+void bench_sft(const Weights& weights, const Sft& size, Keep keep) {
   auto adapter = LoraAdapter::create(weights, LoraConfig{}, Rng(1));
   AdamW optimizer(OptimizerConfig{}, adapter.parameters());
   PackedBatch batch;
@@ -65,7 +69,7 @@ void bench_sft(const Weights& weights, const Sft& size) {
   for (int step = 0; step <= size.steps; ++step) {
     if (step == 1) start = now_s();  // The first warms up.
     adapter.zero_gradients();
-    forward_backward(weights, adapter, batch, Rng(static_cast<uint64_t>(step)));
+    forward_backward(weights, adapter, batch, Rng(static_cast<uint64_t>(step)), keep);
     optimizer.step(adapter.gradients(), 1e-3);
   }
   double tokens = static_cast<double>(size.steps) * size.examples * size.tokens;
@@ -88,14 +92,22 @@ void bench_generate(std::shared_ptr<const Weights> weights, int batch, const cha
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: bench_model FOLDER [int8 | int8:GROUP] [sft|sft2048|gen1|gen16|gen64|gen512 ...]\n");
+    std::fprintf(
+        stderr,
+        "usage: bench_model FOLDER [int8 | int8:GROUP] [recompute] [sft|sft2048|sft8192|gen1|gen16|gen64|gen512 "
+        "...]\n");
     return 2;
   }
   try {
     LoadOptions options;
     options.device = open_device("auto");
     int named = argc - 2;
+    Keep keep = Keep::kActivations;
     for (int i = 2; i < argc; ++i) {
+      if (std::strcmp(argv[i], "recompute") == 0) {
+        keep = Keep::kInputs;
+        --named;
+      }
       if (std::strncmp(argv[i], "int8", 4) != 0) continue;
       options.int8 = true;
       if (argv[i][4] == ':') options.int8_group = std::atoll(argv[i] + 5);
@@ -106,10 +118,13 @@ int main(int argc, char** argv) {
       for (int i = 2; i < argc; ++i) {
         if (std::strcmp(argv[i], what) == 0) return true;
       }
-      return named == 0 && std::strcmp(what, "sft2048") != 0 && std::strcmp(what, "gen512") != 0;
+      const char* large[] = {"sft2048", "sft8192", "gen512"};
+      return named == 0 && std::none_of(std::begin(large), std::end(large),
+                                        [&](const char* name) { return std::strcmp(what, name) == 0; });
     };
-    if (asked("sft")) bench_sft(*weights, kSmall);
-    if (asked("sft2048")) bench_sft(*weights, kLong);
+    if (asked("sft")) bench_sft(*weights, kSmall, keep);
+    if (asked("sft2048")) bench_sft(*weights, kLong, keep);
+    if (asked("sft8192")) bench_sft(*weights, kLongest, keep);
     if (options.int8) weights = merge(*weights, LoraAdapter::create(*weights, LoraConfig{}, Rng(1)));
     if (asked("gen1")) bench_generate(weights, 1, "gen1");
     if (asked("gen16")) bench_generate(weights, 16, "gen16");

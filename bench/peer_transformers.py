@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""transformers + PEFT on the sizes of bench_model.cpp, as JSON lines: peer_transformers.py FOLDER [sft|sft2048|gen1|gen16|gen64|gen512 ...]."""
+"""transformers + PEFT on the sizes of bench_model.cpp, as JSON lines: peer_transformers.py FOLDER [recompute] [sft|sft2048|sft8192|gen1|gen16|gen64|gen512 ...]."""
 import json
 import sys
 import time
@@ -8,7 +8,7 @@ import peft
 import torch
 import transformers
 
-SFT = {"sft": (4, 400, 240, 4), "sft2048": (2, 2048, 2047, 4)}  # Examples, tokens, answer, steps.
+SFT = {"sft": (4, 400, 240, 4), "sft2048": (2, 2048, 2047, 4), "sft8192": (1, 8192, 8191, 4)}  # Examples, tokens, answer, steps.
 PROMPT, NEW = 150, 128
 
 
@@ -18,12 +18,15 @@ def report(what, tokens, seconds):
                       "peak_gb": round(peak, 2)}), flush=True)
 
 
-def sft(folder, device, what):
+def sft(folder, device, what, recompute):
     examples, length, answer, steps = SFT[what]
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to(device)
     config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.05, task_type="CAUSAL_LM",
                              target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"])
     model = peft.get_peft_model(model, config).train()
+    if recompute:
+        model.enable_input_require_grads()
+        model.gradient_checkpointing_enable({"use_reentrant": False})
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
     tokens = torch.randint(100, 40000, (examples, length), device=device)
     labels = tokens.clone()
@@ -54,12 +57,14 @@ def generate(folder, device, batch, what):
 
 
 def main():
-    folder, asked = sys.argv[1], sys.argv[2:] or ["sft", "gen1", "gen16", "gen64"]
+    recompute = "recompute" in sys.argv
+    asked = [word for word in sys.argv[2:] if word != "recompute"] or ["sft", "gen1", "gen16", "gen64"]
+    folder = sys.argv[1]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     transformers.logging.set_verbosity_error()
     for what in SFT:
         if what in asked:
-            sft(folder, device, what)
+            sft(folder, device, what, recompute)
     for batch in (1, 16, 64, 512):
         if f"gen{batch}" in asked:
             generate(folder, device, batch, f"gen{batch}")

@@ -1,5 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# The module of CUDA kernels (src/model/cuda), where nvcc is found. It has machine code for compute capability 9.0 and
+# Parts of the model room that need CUDA to link: modules that are opened at run time (src/model/cuda/module.h).
+#
+# CUDA graphs, from the headers and libraries that LibTorch's wheels bring.
+find_path(TRITONRL_CUDA_HEADERS crt/host_defines.h
+          HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/include ENV CUDA_HOME PATHS /usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include
+          PATH_SUFFIXES include REQUIRED)
+find_library(TRITONRL_CUDART NAMES cudart libcudart.so.13
+             HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/lib PATHS /usr/local/cuda/lib64 REQUIRED)
+add_library(tritonrl_cuda_graph MODULE ${CMAKE_SOURCE_DIR}/src/model/cuda/graph_module.cpp)
+target_include_directories(tritonrl_cuda_graph PRIVATE ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(tritonrl_cuda_graph SYSTEM PRIVATE ${TRITONRL_CUDA_HEADERS})
+target_link_libraries(tritonrl_cuda_graph PRIVATE torch_cpp ${TRITONRL_CUDART} c10_cuda torch_cuda)
+set_target_properties(tritonrl_cuda_graph PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} CXX_VISIBILITY_PRESET hidden)
+add_dependencies(model tritonrl_cuda_graph)
+
+# The kernels, where nvcc is found. It has machine code for compute capability 9.0 and
 # PTX for 8.0 and up, and runs with the CUDA runtime that LibTorch brings: nvcc must be of the same major version.
 find_program(TRITONRL_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
 if(TRITONRL_NVCC)

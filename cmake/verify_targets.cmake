@@ -28,11 +28,6 @@ tritonrl_add_gtest(cases_every_stage_test cases_test TIMEOUT 900 FILTER CasesThr
 
 # Judge and replayer: LibTorch with CUDA in programs of their own. They build everywhere, from the headers and libraries of
 # the wheels, and are only started where there is a driver (or, in tests, on the CPU).
-find_path(TRITONRL_CUDA_HEADERS crt/host_defines.h
-          HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/include ENV CUDA_HOME PATHS /usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include
-          PATH_SUFFIXES include REQUIRED)
-find_library(TRITONRL_CUDART NAMES cudart libcudart.so.13
-             HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/lib PATHS /usr/local/cuda/lib64 REQUIRED)
 file(GLOB gpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/verify/gpu/*.cpp)
 set(gpu_tests ${gpu_sources})
 list(FILTER gpu_tests INCLUDE REGEX "_test\\.cpp$")

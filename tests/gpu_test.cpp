@@ -2,9 +2,11 @@
 // The decoder on a GPU against the same goldens as on the CPU. Skips with a message where there is no GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "model/cuda/graph.h"
 #include "model/device.h"
 #include "model/tensor_io.h"
 #include "model/train_graph.h"
@@ -82,6 +84,36 @@ TEST_P(Gpu, GreedyGenerationEqualsTheCpus) {
     return tokens;
   };
   EXPECT_EQ(run(weights_), run(load(at::kCPU)));
+}
+
+// Decoding steps are recorded and started again; the sequences end one after the other, so that numbers of rows come
+// that are recorded and others that are filled up.
+TEST_P(Gpu, RecordedStepsEqualWholeSequences) {
+  ASSERT_NE(cuda::make_graphs(weights_->device), nullptr) << "no CUDA graphs here";
+  constexpr int32_t kSequences = 19;
+  std::vector<std::vector<int32_t>> sequences;
+  std::vector<at::Tensor> whole;
+  for (int32_t s = 0; s < kSequences; ++s) {
+    std::vector<int32_t> tokens = tokens_;
+    std::rotate(tokens.begin(), tokens.begin() + s, tokens.end());
+    tokens.resize(static_cast<size_t>(4 + 2 * s));
+    whole.push_back(forward_logits(*weights_, nullptr, tokens).cpu());
+    sequences.push_back(std::move(tokens));
+  }
+  Decoder decoder(weights_, kSequences, 64);
+  for (int32_t position = 0; position < 40; ++position) {
+    std::vector<DecoderRow> rows;
+    std::vector<int64_t> wanted;
+    std::vector<at::Tensor> expected;
+    for (int32_t s = 0; s < kSequences; ++s) {
+      if (position >= static_cast<int32_t>(sequences[static_cast<size_t>(s)].size())) continue;
+      wanted.push_back(static_cast<int64_t>(rows.size()));
+      rows.push_back({sequences[static_cast<size_t>(s)][static_cast<size_t>(position)], 7 * s % kSequences, position});
+      expected.push_back(whole[static_cast<size_t>(s)][position]);
+    }
+    auto difference = decoder.run(rows, wanted).cpu() - at::stack(expected);
+    EXPECT_LT(difference.abs().max().item<double>(), 1e-3) << rows.size() << " rows at " << position;
+  }
 }
 
 // Full fine-tuning.

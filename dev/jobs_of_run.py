@@ -25,7 +25,7 @@ for path in sorted(run.glob("rollouts/step_*.jsonl")):
         task = tasks[line["task_id"]]
         what = {"code": task["source"]}
         what.update({key: task[key] for key in ("id", "level", "tiny", "larger") if key in task})
-        jobs.append({"id": f"{path.stem}/{line['task_id']}#{line['sample_index']}", "task": what, "candidate": {"text": line["text"]}})
+        jobs.append({"id": f"{path.stem}/{len(jobs)}/{line['task_id']}#{line['sample_index']}", "task": what, "candidate": {"text": line["text"]}})
 with open(out, "w", encoding="utf-8") as file:
     file.writelines(json.dumps(job) + "\n" for job in jobs)
 print(f"{len(jobs)} jobs of {len(tasks)} tasks")

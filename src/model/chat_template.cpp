@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognition of the two ChatML templates and their rendering.
 #include "model/chat_template.h"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
 
@@ -11,6 +11,8 @@
 
 namespace tritonrl {
 namespace {
+
+constexpr std::string_view kStart = "<|im_start|>", kEnd = "<|im_end|>";
 
 // What a template must say. \1 stands for the default system message, \2 for any text.
 constexpr const char* kSmolLm2 =
@@ -89,20 +91,24 @@ std::optional<std::string> default_system_in(std::string_view text, std::string_
   }
 }
 
+// The default system message of a template that is one of the two.
+std::optional<std::string> known_by_heart(const std::string& jinja) {
+  std::string text = canonical(jinja);
+  auto system = default_system_in(text, canonical(kSmolLm2));
+  return system ? system : default_system_in(text, canonical(kQwen25));
+}
+
 }  // namespace
 
 ChatTemplate ChatTemplate::recognise(const std::string& jinja, const std::string& where) {
-  std::string text = canonical(jinja);
-  if (auto system = default_system_in(text, canonical(kSmolLm2))) return ChatTemplate(*system);
-  if (auto system = default_system_in(text, canonical(kQwen25))) return ChatTemplate(*system);
+  if (auto system = known_by_heart(jinja)) return ChatTemplate(*system);
   throw usage_error("unknown chat template", where,
-                    "known are those of SmolLM2-Instruct and Qwen2.5-Instruct; use such a model, or its chat_template");
+                    "known by heart are those of SmolLM2-Instruct and Qwen2.5-Instruct");
 }
 
 ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
-  std::filesystem::path jinja = folder / "chat_template.jinja", config_path = folder / "tokenizer_config.json";
-  if (std::filesystem::exists(jinja)) return recognise(read_file(jinja), jinja.string());
-  Json config = read_json(config_path);
+  std::filesystem::path path = folder / "chat_template.jinja", config_path = folder / "tokenizer_config.json";
+  Json config = std::filesystem::exists(config_path) ? read_json(config_path) : Json::object();
   Json found = config.is_object() && config.contains("chat_template") ? config["chat_template"] : Json();
   if (found.is_array()) {  // Several by name.
     for (const Json& entry : found) {
@@ -112,55 +118,76 @@ ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
       }
     }
   }
-  if (!found.is_string()) {
-    throw usage_error("there is no chat template", config_path.string(), "use an instruct model, not a base model");
+  if (std::filesystem::exists(path)) {
+    found = read_file(path);
+  } else {
+    path = config_path;
   }
-  return recognise(found.get<std::string>(), config_path.string());
+  if (!found.is_string()) {
+    throw usage_error("there is no chat template", path.string(), "use an instruct model, not a base model");
+  }
+  auto jinja = found.get<std::string>();
+  if (auto known = known_by_heart(jinja)) return ChatTemplate(*known);
+  Json tokens = Json::object();  // Text, or an added token with its text as "content".
+  for (const char* name : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
+    Json token = config.is_object() ? config.value(name, Json()) : Json();
+    if (token.is_object()) token = token.value("content", Json());
+    tokens[name] = token.is_string() ? token : Json("");
+  }
+  ChatTemplate chat("");
+  chat.jinja_ = std::make_shared<const JinjaChat>(std::move(jinja), std::move(tokens), path.string());
+  return chat;
 }
 
-std::vector<Message> ChatTemplate::complete(const std::vector<Message>& messages) const {
+std::vector<TextPart> ChatTemplate::parts(const std::vector<Message>& messages, bool add_generation_prompt) const {
   if (messages.empty()) throw usage_error("a chat without messages", "", "give at least a user message");
-  std::vector<Message> result;
-  if (messages[0].role != "system") result.push_back({"system", default_system_});
+  std::vector<std::string> roles, contents;
   for (const Message& message : messages) {
     if (message.role != "system" && message.role != "user" && message.role != "assistant") {
       throw usage_error(cat("unknown role \"", valid_utf8(message.role), "\""), "", "roles: system, user, assistant");
     }
-    result.push_back(message);
+    roles.push_back(message.role);
+    contents.push_back(message.content);
   }
-  return result;
+  if (jinja_) return jinja_->parts(roles, contents, add_generation_prompt);
+  std::vector<TextPart> out;
+  auto add = [&](const std::string& role, const std::string& content) {
+    out.push_back({cat(kStart, role, "\n"), true});
+    out.push_back({content, false});
+    out.push_back({cat(kEnd, "\n"), true});
+  };
+  if (roles[0] != "system") add("system", default_system_);
+  for (size_t i = 0; i < roles.size(); ++i) add(roles[i], contents[i]);
+  if (add_generation_prompt) out.push_back({cat(kStart, "assistant\n"), true});
+  return out;
 }
 
 std::string ChatTemplate::render(const std::vector<Message>& messages, bool add_generation_prompt) const {
   std::string out;
-  for (const Message& message : complete(messages)) {
-    out += cat("<|im_start|>", message.role, "\n", message.content, "<|im_end|>\n");
-  }
-  if (add_generation_prompt) out += "<|im_start|>assistant\n";
+  for (const TextPart& part : parts(messages, add_generation_prompt)) out += part.text;
   return out;
 }
 
 std::vector<int32_t> ChatTemplate::encode(const Tokenizer& tokenizer, const std::vector<Message>& messages,
                                           bool add_generation_prompt) const {
-  auto start = tokenizer.token_to_id("<|im_start|>"), end = tokenizer.token_to_id("<|im_end|>");
-  if (!start || !end)
+  if (!jinja_ && (!tokenizer.token_to_id(kStart) || !tokenizer.token_to_id(kEnd))) {
     throw usage_error("the tokenizer has no <|im_start|> or no <|im_end|>", "", "use its own template");
-  std::vector<int32_t> out;
-  auto append = [&](std::string_view text) {
-    std::vector<int32_t> ids = tokenizer.encode_plain(text);
-    out.insert(out.end(), ids.begin(), ids.end());
-  };
-  for (const Message& message : complete(messages)) {
-    out.push_back(*start);
-    append(cat(message.role, "\n", message.content));
-    out.push_back(*end);
-    append("\n");
   }
-  if (add_generation_prompt) {
-    out.push_back(*start);
-    append("assistant\n");
+  return tokenizer.encode_parts(parts(messages, add_generation_prompt));
+}
+
+std::string ChatTemplate::answer_end(const Tokenizer& tokenizer) const {
+  std::string behind = jinja_ ? jinja_->behind_answer() : std::string(kEnd);
+  for (size_t length = 1; length <= behind.size(); ++length) {  // Up to where the first control token is whole.
+    std::string end = behind.substr(0, length);
+    std::vector<int32_t> ids = tokenizer.encode(end);
+    if (ids.empty() || !tokenizer.is_special(ids.back())) continue;
+    // A longer token may begin with this one.
+    std::vector<int32_t> all = tokenizer.encode(behind);
+    if (ids.size() <= all.size() && std::equal(ids.begin(), ids.end(), all.begin())) return end;
   }
-  return out;
+  throw usage_error(cat("the chat template puts no control token behind an answer, but \"", valid_utf8(behind), "\""),
+                    "", "an answer must end with a token of its own; use another model or template");
 }
 
 }  // namespace tritonrl

@@ -5,6 +5,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <optional>
+#include <utility>
+
 #include "base/check.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -42,7 +45,15 @@ constexpr const char* kQwen =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n{L}{N}]?[{L}]+|[{N}]| ?[^{S}{L}{N}]+[\r\n]*|[{S}]*[\r\n]+|)"
     R"([{S}]+(?![^{S}])|[{S}]+)";
 
+// \p{P}, beyond PCRE2's.
+constexpr const char* kPunctuation =
+    R"(\p{P}\x{1b4e}-\x{1b4f}\x{1b7f}\x{10d6e}\x{113d4}-\x{113d5}\x{113d7}-\x{113d8}\x{11b00}-\x{11b09}\x{11be1}\x{11f43}-\x{11f4f}\x{16d6d}-\x{16d6f})"
+    R"(\x{1e5ff})";
+constexpr const char* kDigit = "[{N}]";
+constexpr const char* kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?[{L}]+| ?[{N}]+| ?[^{S}{L}{N}]+|[{S}]+(?![^{S}])|[{S}]+)";
+
 std::string with_classes(std::string pattern) {
+  pattern = replace_all(pattern, "{P}", kPunctuation);
   pattern = replace_all(pattern, "{L}", kLetter);
   pattern = replace_all(pattern, "{N}", kNumber);
   return replace_all(pattern, "{S}", kSpace);
@@ -70,11 +81,78 @@ bool is_qwen_split(const Json& node) {
          value_or(node, "invert", false) == false && value_or(node, "pattern", Json()) == Json{{"Regex", kQwenSplit}};
 }
 
+// An Oniguruma expression of a tokenizer.json with {L}, {N}, {P}, {S} in place of \p{L}, \p{N}, \p{P}, \s. Empty when
+// it holds what PCRE2 might take otherwise.
+std::string translated(std::string_view regex) {
+  std::string out;
+  bool in_class = false;
+  auto take = [&](std::string_view what) {
+    bool is = regex.starts_with(what);
+    if (is) regex.remove_prefix(what.size());
+    return is;
+  };
+  while (!regex.empty()) {
+    bool found = false;
+    for (const auto& [from, to] : {std::pair("\\p{L}", "{L}"), std::pair("\\p{N}", "{N}"), std::pair("\\p{P}", "{P}"),
+                                   std::pair("\\s", "{S}")}) {
+      if (!take(from)) continue;
+      out += in_class ? std::string(to) : cat("[", to, "]");
+      found = true;
+      break;
+    }
+    if (found) continue;
+    if (!in_class && take("\\S")) {
+      out += "[^{S}]";
+      continue;
+    }
+    if (regex[0] == '\\') {  // Of itself, or white space with the same name in both.
+      if (regex.size() < 2 || std::string_view("rnt\\.+*?()[]{}|^$-/'\"").find(regex[1]) == std::string_view::npos)
+        return "";
+      out += regex.substr(0, 2);
+      regex.remove_prefix(2);
+      continue;
+    }
+    for (const char* group : {"(?i:", "(?:", "(?!", "(?="}) {
+      if (!found && !in_class && take(group)) {
+        out += group;
+        found = true;
+      }
+    }
+    if (found) continue;
+    char c = regex[0];
+    if (in_class && (c == '[' || c == '&')) return "";  // Nested classes and intersections.
+    if (!in_class && (c == '^' || c == '$' || c == '.' || (c == '(' && regex.substr(1, 1) == "?"))) return "";
+    if (!in_class && c == '{' && regex.find_first_not_of("0123456789,", 1) != regex.find('}')) return "";
+    if (c == '[') in_class = true;
+    if (c == ']') in_class = false;
+    out += c;
+    regex.remove_prefix(1);
+    if (c == '[' && take("^")) out += '^';
+  }
+  return in_class ? "" : out;
+}
+
+// The pattern of one step; empty for a step that cuts nothing, nullopt for one that is not known.
+std::optional<std::string> step_source(const Json& step) {
+  if (is_digits(step)) return kDigit;
+  if (is_byte_level(step, true)) return kGpt2;
+  if (is_byte_level(step, false)) return "";
+  if (!is_type(step, "Split") || value_or(step, "behavior", "") != "Isolated" ||
+      value_or(step, "invert", false) != false) {
+    return std::nullopt;
+  }
+  Json pattern = value_or(step, "pattern", Json());
+  if (!pattern.is_object() || !pattern.contains("Regex") || !pattern["Regex"].is_string()) return std::nullopt;
+  std::string source = translated(pattern["Regex"].get<std::string>());
+  return source.empty() ? std::nullopt : std::optional(source);
+}
+
 Error unknown_pattern(const char* key, const Json& node, const std::string& where) {
   std::string shown = node.dump();
   if (shown.size() > 300) shown = shown.substr(0, 300) + " ...";
-  return usage_error(cat("unknown tokenizer pattern: ", key, " = ", valid_utf8(shown)), where,
-                     "known are SmolLM2's (Digits + ByteLevel, no normalizer) and Qwen2.5's (NFC, Split + ByteLevel)");
+  return usage_error(
+      cat("unknown tokenizer pattern: ", key, " = ", valid_utf8(shown)), where,
+      "known are NFC or no normalizer, and Digits, Split (Regex, Isolated, plain classes) and ByteLevel");
 }
 
 }  // namespace
@@ -83,28 +161,36 @@ struct PreTokenizer::Pattern {
   pcre2_code* code = nullptr;
   bool jit = false;
 
-  explicit Pattern(const std::string& source) {
+  // `code` stays null when it is no pattern.
+  Pattern(const std::string& source, bool anchored) {
     int error = 0;
     size_t offset = 0;
-    code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(),
-                         PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED | PCRE2_NO_START_OPTIMIZE, &error, &offset, nullptr);
-    CHECK(code != nullptr) << "PCRE2 error " << error << " at " << offset << " of " << source;
+    uint32_t options = PCRE2_UTF | PCRE2_UCP | (anchored ? PCRE2_ANCHORED | PCRE2_NO_START_OPTIMIZE : 0);
+    code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &error, &offset, nullptr);
+    if (code == nullptr) return;
     // Refused where memory may not be made executable; the interpreter is slower and matches the same.
     jit = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
   }
   ~Pattern() { pcre2_code_free(code); }
   Pattern(const Pattern&) = delete;
 
-  size_t match(std::string_view text, size_t at, pcre2_match_data* data) const {
+  bool matches_nothing() const {
+    std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(pcre2_match_data_create(1, nullptr),
+                                                                             pcre2_match_data_free);
+    return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(""), 0, 0, 0, data.get(), nullptr) >= 0;
+  }
+
+  // The next match at or behind `at`; empty when there is none.
+  std::string_view find(std::string_view text, size_t at, pcre2_match_data* data) const {
     auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
     int found = PCRE2_ERROR_JIT_STACKLIMIT;
     if (jit) found = pcre2_jit_match(code, subject, text.size(), at, 0, data, nullptr);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
       found = pcre2_match(code, subject, text.size(), at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, nullptr);
     }
-    size_t end = found > 0 ? pcre2_get_ovector_pointer(data)[1] : at;
-    CHECK(end > at) << "no word at byte " << at << " (PCRE2 result " << found << ")";
-    return end;
+    if (found <= 0) return {};
+    const size_t* range = pcre2_get_ovector_pointer(data);
+    return text.substr(range[0], range[1] - range[0]);
   }
 };
 
@@ -116,14 +202,28 @@ PreTokenizer PreTokenizer::from_json(const Json& tokenizer, const std::string& w
   } else if (!normalizer.is_null()) {
     throw unknown_pattern("normalizer", normalizer, where);
   }
-  Json steps = is_type(pre, "Sequence") ? value_or(pre, "pretokenizers", nullptr) : Json();
+  Json steps = is_type(pre, "Sequence") ? value_or(pre, "pretokenizers", nullptr) : Json::array({pre});
   std::string source;
   if (steps.is_array() && steps.size() == 2) {
     if (is_digits(steps[0]) && is_byte_level(steps[1], true)) source = kDigitsThenGpt2;
     if (is_qwen_split(steps[0]) && is_byte_level(steps[1], false)) source = kQwen;
   }
-  if (source.empty()) throw unknown_pattern("pre_tokenizer", pre, where);
-  result.pattern_ = std::make_shared<const Pattern>(with_classes(source));
+  if (!source.empty()) {
+    result.pattern_ = std::make_shared<const Pattern>(with_classes(source), true);
+    CHECK(result.pattern_->code) << source;
+    return result;
+  }
+  if (!steps.is_array() || steps.empty() || !is_type(steps.back(), "ByteLevel")) {
+    throw unknown_pattern("pre_tokenizer", pre, where);
+  }
+  for (const Json& step : steps) {
+    auto one = step_source(step);
+    if (!one) throw unknown_pattern("pre_tokenizer", step, where);
+    if (one->empty()) continue;
+    auto pattern = std::make_shared<const Pattern>(with_classes(*one), false);
+    if (!pattern->code || pattern->matches_nothing()) throw unknown_pattern("pre_tokenizer", step, where);
+    result.steps_.push_back(std::move(pattern));
+  }
   return result;
 }
 
@@ -131,11 +231,34 @@ void PreTokenizer::split(std::string_view text, std::vector<std::string_view>& w
   std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(pcre2_match_data_create(1, nullptr),
                                                                            pcre2_match_data_free);
   CHECK(data != nullptr) << "out of memory";
-  for (size_t at = 0; at < text.size();) {
-    size_t end = pattern_->match(text, at, data.get());
-    words.push_back(text.substr(at, end - at));
-    at = end;
+  if (pattern_) {
+    for (size_t at = 0; at < text.size();) {
+      std::string_view word = pattern_->find(text, at, data.get());
+      CHECK(!word.empty()) << "no word at byte " << at;
+      words.push_back(word);
+      at += word.size();
+    }
+    return;
   }
+  std::vector<std::string_view> pieces, next;
+  if (!text.empty()) pieces.push_back(text);
+  for (const auto& step : steps_) {
+    next.clear();
+    for (std::string_view piece : pieces) {
+      size_t done = 0;
+      while (done < piece.size()) {
+        std::string_view found = step->find(piece, done, data.get());
+        if (found.empty()) break;
+        auto at = static_cast<size_t>(found.data() - piece.data());
+        if (at > done) next.push_back(piece.substr(done, at - done));
+        next.push_back(found);
+        done = at + found.size();
+      }
+      if (done < piece.size()) next.push_back(piece.substr(done));
+    }
+    pieces.swap(next);
+  }
+  words.insert(words.end(), pieces.begin(), pieces.end());
 }
 
 }  // namespace tritonrl

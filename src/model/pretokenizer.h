@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts text into the words BPE works on, with the exact rules of the tokenizers we know.
+// Cuts text into the words BPE works on, with the exact rules of a tokenizer.json.
 //
 //   SmolLM2   no normaliser; every digit alone, GPT-2's pattern on what lies between digits
 //   Qwen2.5   NFC; its own pattern (contractions in any case, single digits, newlines kept with punctuation)
 //
-// Anything else in a tokenizer.json is refused: a pattern that is nearly right gives ids that are nearly right, and a
-// model trained on those is worse for no visible reason.
+// have one pattern each that finds a word after the other. Other sequences of Split (a regular expression, isolated),
+// Digits and ByteLevel are run a step at a time: Llama 3, GPT-2, StarCoder, DeepSeek-Coder. Expressions are given to
+// PCRE2 with their classes spelled out as `tokenizers` understands them; one with anything that could differ is
+// refused, as is all else: a pattern that is nearly right gives ids that are nearly right, and a model trained on those
+// is worse for no visible reason.
 #pragma once
 
 #include <memory>
@@ -30,7 +33,8 @@ class PreTokenizer {
 
  private:
   struct Pattern;
-  std::shared_ptr<const Pattern> pattern_;
+  std::shared_ptr<const Pattern> pattern_;             // Finds every word, or null:
+  std::vector<std::shared_ptr<const Pattern>> steps_;  // what each finds is a word, and what is left between, too.
   bool uses_nfc_ = false;
 };
 

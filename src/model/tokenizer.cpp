@@ -33,7 +33,8 @@ struct AddedToken {
 };
 
 Error bad(const std::string& what, const std::string& where) {
-  return usage_error(what, where, "is this the tokenizer.json of a SmolLM2 or Qwen2.5 model?");
+  return usage_error(what, where,
+                     "byte-level BPE is supported: SmolLM2, Qwen2.5, Llama 3, DeepSeek-Coder and the like");
 }
 
 int32_t checked_id(const Json& id, const std::string& token, const std::string& where) {
@@ -52,6 +53,17 @@ const Json& member(const Json& object, const char* key, const std::string& where
   auto it = object.is_object() ? object.find(key) : object.end();
   if (!object.is_object() || it == object.end()) throw bad(cat("\"", key, "\" is missing"), where);
   return *it;
+}
+
+// What puts tokens at the ends of a text may be there: we add none, chat templates spell theirs.
+void check_post_processor(const Json& post, const std::string& where) {
+  if (post.is_null()) return;
+  std::string type = post.is_object() ? post.value("type", "") : "";
+  if (type == "Sequence") {
+    for (const Json& step : member(post, "processors", where)) check_post_processor(step, where);
+  } else if (type != "ByteLevel" && type != "TemplateProcessing") {
+    throw bad(cat("the post_processor ", valid_utf8(type), " is not supported"), where);
+  }
 }
 
 }  // namespace
@@ -142,6 +154,7 @@ void Tokenizer::State::load_added(const Json& tokens) {
     if (!content.is_string() || content == "") throw bad("an added token has no content", where);
     std::string text = content.get<std::string>();
     for (const char* key : {"lstrip", "rstrip", "single_word", "normalized"}) {
+      if (key == std::string_view("normalized") && !pre_tokenizer->uses_nfc()) continue;  // Nothing is normalised.
       if (!is_off(token, key)) throw bad(cat("added token ", text, ": ", key, " is not supported"), where);
     }
     int32_t id = checked_id(member(token, "id", where), text, where);
@@ -208,10 +221,7 @@ Tokenizer Tokenizer::parse(const Json& tokenizer, const std::string& where) {
   if (!decoder.is_object() || decoder.value("type", "") != "ByteLevel") {
     throw bad(cat("unknown decoder ", decoder.dump()), where);
   }
-  auto post = tokenizer.find("post_processor");
-  if (post != tokenizer.end() && !post->is_null() && (!post->is_object() || post->value("type", "") != "ByteLevel")) {
-    throw bad("the post_processor adds tokens of its own, which is not supported", where);
-  }
+  if (auto post = tokenizer.find("post_processor"); post != tokenizer.end()) check_post_processor(*post, where);
   return Tokenizer(std::move(state));
 }
 
@@ -249,33 +259,49 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
-  const State& state = *state_;
-  std::string valid = utf8_lossy(text);
-  std::string_view rest = valid;
-  std::vector<int32_t> out;
-  size_t begin = 0;
-  for (size_t at = 0; at < rest.size();) {
-    const AddedToken* found = nullptr;
-    if (state.starts_added[static_cast<unsigned char>(rest[at])]) {
-      auto it = std::ranges::find_if(state.added,
-                                     [&](const AddedToken& t) { return rest.substr(at).starts_with(t.content); });
-      if (it != state.added.end()) found = &*it;
-    }
-    if (found == nullptr) {
-      ++at;
-      continue;
-    }
-    state.encode_words(rest.substr(begin, at - begin), out);
-    out.push_back(found->id);
-    begin = at += found->content.size();
-  }
-  state.encode_words(rest.substr(begin), out);
-  return out;
+  TextPart part{std::string(text), true};
+  return encode_parts({&part, 1});
 }
 
 std::vector<int32_t> Tokenizer::encode_plain(std::string_view text) const {
+  TextPart part{std::string(text), false};
+  return encode_parts({&part, 1});
+}
+
+std::vector<int32_t> Tokenizer::encode_parts(std::span<const TextPart> parts) const {
+  const State& state = *state_;
   std::vector<int32_t> out;
-  state_->encode_words(utf8_lossy(text), out);
+  std::string waiting;  // Between two added tokens, so far.
+  auto encode_waiting = [&] {
+    state.encode_words(utf8_lossy(waiting), out);
+    waiting.clear();
+  };
+  for (const TextPart& part : parts) {
+    std::string_view rest = part.text;
+    if (!part.control) {
+      waiting += rest;
+      continue;
+    }
+    size_t begin = 0;
+    for (size_t at = 0; at < rest.size();) {
+      const AddedToken* found = nullptr;
+      if (state.starts_added[static_cast<unsigned char>(rest[at])]) {
+        auto it = std::ranges::find_if(state.added,
+                                       [&](const AddedToken& t) { return rest.substr(at).starts_with(t.content); });
+        if (it != state.added.end()) found = &*it;
+      }
+      if (found == nullptr) {
+        ++at;
+        continue;
+      }
+      waiting += rest.substr(begin, at - begin);
+      encode_waiting();
+      out.push_back(found->id);
+      begin = at += found->content.size();
+    }
+    waiting += rest.substr(begin);
+  }
+  encode_waiting();
   return out;
 }
 

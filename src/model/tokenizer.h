@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text <-> token ids for the byte-level BPE tokenizers of SmolLM2 and Qwen2.5, equal to the `tokenizers` library's.
+// Text <-> token ids for byte-level BPE tokenizers (SmolLM2, Qwen2.5, Llama 3, DeepSeek-Coder), equal to the
+// `tokenizers` library's.
 //
 //   text -> added tokens cut out -> normalised -> words -> merged bytes -> ids          (encode)
 //   ids -> bytes -> UTF-8, what is not valid replaced by U+FFFD                         (decode)
@@ -21,6 +22,11 @@
 
 namespace tritonrl {
 
+struct TextPart {
+  std::string text;
+  bool control = false;  // May spell added tokens.
+};
+
 class Tokenizer {
  public:
   // Reads tokenizer.json; end and padding tokens from generation_config.json, config.json or tokenizer_config.json, the
@@ -37,6 +43,8 @@ class Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const;
   // The same, but no text can become an added token: for content that comes from outside.
   std::vector<int32_t> encode_plain(std::string_view text) const;
+  // The parts as one text, words across their borders included, in which only parts marked so spell added tokens.
+  std::vector<int32_t> encode_parts(std::span<const TextPart> parts) const;
 
   // Valid UTF-8. Undefined ids give nothing; skip_special leaves out tokens marked special ("<|im_end|>").
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;

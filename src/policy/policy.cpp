@@ -25,8 +25,8 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   options.dtype = compute_dtype(config.dtype);
   options.int8 = config.base == "int8";
   options.int8_group = config.int8_group;
-  auto text = std::make_shared<PolicyText>(
-      PolicyText{config.model, Tokenizer::load(config.model), ChatTemplate::load(config.model), std::move(prompt), {}});
+  auto text = std::make_shared<PolicyText>(PolicyText{
+      config.model, Tokenizer::load(config.model), ChatTemplate::load(config.model), std::move(prompt), {}, {}});
   auto weights = load_weights(config.model, options);
   if (text->tokenizer.vocab_size() > weights->config.vocab_size) {
     throw usage_error(
@@ -37,17 +37,16 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   text->stop.vocab_limit = text->tokenizer.vocab_size();
   for (int64_t id : weights->config.eos_ids) text->stop.ids.push_back(id);
   for (int32_t id : text->tokenizer.eos_ids()) text->stop.ids.push_back(id);
-  if (auto end = text->tokenizer.token_to_id("<|im_end|>")) text->stop.ids.push_back(*end);
+  text->answer_end = text->chat.answer_end(text->tokenizer);
+  text->stop.ids.push_back(text->tokenizer.encode(text->answer_end).back());
   return Policy(config, std::move(weights), std::move(text));
 }
 
 EncodedExample Policy::encode_example(const std::vector<int32_t>& prompt, const std::string& answer) const {
   EncodedExample out{prompt, static_cast<int64_t>(prompt.size())};
-  auto tokens = tokenizer().encode_plain(answer);
+  TextPart parts[] = {{answer, false}, {text_->answer_end, true}};
+  auto tokens = tokenizer().encode_parts(parts);
   out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
-  auto end = tokenizer().token_to_id("<|im_end|>");
-  if (!end) throw usage_error("the tokenizer has no <|im_end|>", config_.model);
-  out.tokens.push_back(*end);
   return out;
 }
 

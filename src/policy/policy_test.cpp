@@ -3,8 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "policy/tiny_model.h"
 
 namespace tritonrl {
 namespace {
@@ -43,6 +49,38 @@ TEST(ChatTemplate, RendersAnswersAndWhatWasSaidOfThem) {
   EXPECT_EQ(chat.render({{"user", "SOURCE"}, {"assistant", "ANSWER"}, {"user", "FEEDBACK"}}, true),
             "<|im_start|>system\nHELP<|im_end|>\n<|im_start|>user\nSOURCE<|im_end|>\n"
             "<|im_start|>assistant\nANSWER<|im_end|>\n<|im_start|>user\nFEEDBACK<|im_end|>\n<|im_start|>assistant\n");
+}
+
+// A template that Jinja runs, with text of its own between an answer and the token that ends it.
+TEST(Policy, ExamplesEndAsTheTemplateEndsAnswers) {
+  std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / cat("policy_jinja_", ::getpid());
+  write_tiny_model(folder);
+  write_file(folder / "tokenizer_config.json",
+             Json{{"chat_template",
+                   "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}"
+                   "{% if m.role == 'assistant' %}{{ '<|endoftext|>' }}{% endif %}{% endfor %}"
+                   "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}"}}
+                 .dump());
+  PolicyConfig config;
+  config.model = folder.string();
+  config.device = "cpu";
+  Policy policy = Policy::open(config, PromptTemplate::load(TRITONRL_SOURCE_DIR "/prompts/triton.txt"));
+  Task task;
+  task.id = "x";
+  task.source = "SOURCE";
+  std::vector<int32_t> prompt = policy.encode_prompt(task);
+  EXPECT_TRUE(policy.tokenizer().decode(prompt).ends_with("\nassistant: "));
+  EncodedExample example = policy.encode_example(prompt, "ANSWER <|im_end|>");
+  EXPECT_EQ(policy.tokenizer().decode(std::span(example.tokens).subspan(prompt.size())),
+            "ANSWER <|im_end|>\n<|endoftext|>");
+  int32_t end = *policy.tokenizer().token_to_id("<|endoftext|>");
+  EXPECT_EQ(example.tokens.back(), end);
+  EXPECT_EQ(std::count(example.tokens.begin(), example.tokens.end(), end), 1);
+  EXPECT_EQ(std::count(example.tokens.begin(), example.tokens.end(), *policy.tokenizer().token_to_id("<|im_end|>")), 0);
+  const PolicySnapshot snapshot = policy.snapshot();
+  const auto& stop = snapshot.text().stop.ids;
+  EXPECT_NE(std::find(stop.begin(), stop.end(), end), stop.end());
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Renders a chat template with Jinja, as transformers does, so that src/model/jinja_chat.cpp sees what it puts around messages.
+#
+#   python -I render_chat.py < {"template": ..., "tokens": {"bos_token": ...}, "conversations": [[{role, content}, ...], ...],
+#                               "add_generation_prompt": bool}
+#
+# Prints {"texts": [...]}, or {"error": text} when the template refuses one of them. Templates come with models: they run
+# in Jinja's sandbox, and for ten seconds at most. There is no strftime_now, so that a template that names today's date takes
+# the one that it has for this case: a prompt is not to change from day to day.
+import json
+import signal
+import sys
+
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
+
+
+def refuse(message):
+    raise jinja2.exceptions.TemplateError(message)
+
+
+def main():
+    signal.alarm(10)
+    asked = json.load(sys.stdin)
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
+    environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+    environment.globals["raise_exception"] = refuse
+    try:
+        template = environment.from_string(asked["template"])
+        texts = [template.render(messages=messages, add_generation_prompt=asked["add_generation_prompt"], tools=None,
+                                 documents=None, **asked["tokens"]) for messages in asked["conversations"]]
+    except Exception as error:
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"[:500]}))
+        return
+    print(json.dumps({"texts": texts}))
+
+
+main()

@@ -19,6 +19,7 @@ Weights without_matrices(const Weights& base) {
   shell.config = base.config;
   shell.device = base.device;
   shell.dtype = base.dtype;
+  shell.vocab_limit = base.vocab_limit;
   shell.rope = base.rope;
   return shell;
 }

@@ -9,7 +9,8 @@ namespace tritonrl {
 
 namespace {
 
-constexpr int64_t kHeadRows = 512;  // Rows of logits alive at a time.
+constexpr int64_t kHeadRows = 512;     // Rows of logits alive at a time.
+constexpr double kImpossible = -1e30;  // A logit of probability 0, which times 0 is still 0.
 
 // The adapters that share one input, in compute dtype, and what their backward needs.
 struct LoraSaved {
@@ -248,6 +249,7 @@ class Head {
       normed_ = rms_norm(picked_, w_.final_norm_H, w_.config.rms_norm_eps, w_.dtype, &inverse_);
       logits = exact_ ? linear_float(w_.head, normed_) : linear(w_.head, normed_);
       if (temperature_ != 1) logits.mul_(1 / temperature_);
+      if (w_.vocab_limit > 0) logits.slice(1, w_.vocab_limit).fill_(kImpossible);
       fn(begin, count);
     }
   }

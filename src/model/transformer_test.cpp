@@ -263,6 +263,60 @@ TEST(Objective, GradientIsTheSlopeOfTheLoss) {
   }
 }
 
+// Padded rows of the head have no part in any distribution, gradient or entropy.
+TEST(Objective, TokensThatCannotBeSampledHaveNoShare) {
+  constexpr int64_t kLimit = 100;
+  LoadOptions options;
+  options.dtype = at::kFloat;
+  auto all = load_weights(kGolden + "qwen2_tiny", options);
+  options.vocab_limit = kLimit;
+  auto limited = load_weights(kGolden + "qwen2_tiny", options);
+  ASSERT_GT(all->config.vocab_size, kLimit);
+  PackedBatch batch;
+  std::vector<int32_t> tokens;
+  for (int32_t t = 0; t < 20; ++t) tokens.push_back(t * 7 % 90);
+  batch.append(tokens, std::vector<float>(tokens.size(), 0.1f));
+  auto logits = forward_logits(*all, nullptr, tokens);
+  auto log_p = at::log_softmax(logits.slice(1, 0, kLimit), -1);
+  LossResult result = forward(*limited, nullptr, batch);
+  auto adapter = LoraAdapter::create(*limited, LoraConfig{}, Rng(1));
+  adapter.zero_gradients();
+  LossResult rows;
+  Objective objective;
+  objective.loss = [&](const LossResult& given, RowGradients* gradients) {
+    rows = given;
+    gradients->weights.assign(given.log_probs.size(), 0.1f);
+    gradients->entropies.assign(given.log_probs.size(), 0.1f);
+    return 0.0;
+  };
+  forward_backward(*limited, adapter, batch, Rng(1), objective);
+  for (size_t r = 0; r < batch.loss_rows.size(); ++r) {
+    auto row = log_p[batch.loss_rows[r]];
+    double expected = row[tokens[r + 1]].item<double>();
+    EXPECT_NEAR(result.log_probs[r], expected, 1e-4);
+    EXPECT_NEAR(rows.log_probs[r], expected, 1e-4);
+    EXPECT_NEAR(rows.entropies[r], -(row.exp() * row).sum().item<double>(), 1e-4);
+  }
+  for (const auto& gradient : adapter.gradients()) EXPECT_TRUE(at::isfinite(gradient).all().item<bool>());
+
+  // Of the head itself: none for the rows that are out.
+  LoraConfig full;
+  full.full = true;
+  for (bool with_entropy : {false, true}) {
+    auto every = LoraAdapter::create(*limited, full, Rng(1));
+    every.zero_gradients();
+    if (with_entropy) {
+      forward_backward(*limited, every, batch, Rng(1), objective);
+    } else {
+      forward_backward(*limited, every, batch, Rng(1));
+    }
+    auto head = every.gradients().back();
+    ASSERT_EQ(head.size(0), all->config.vocab_size);
+    EXPECT_LT(head.slice(0, kLimit).abs().max().item<double>(), 1e-30);  // exp() of a kernel may stop short of 0.
+    EXPECT_GT(head.slice(0, 0, kLimit).abs().max().item<double>(), 0);
+  }
+}
+
 TEST(Dropout, KeepsTheRightShareAndItsBackwardIsTheSameMask) {
   auto x = at::ones({500, 401});
   auto y = seeded_dropout(x, 0.3, 12345), again = seeded_dropout(x, 0.3, 12345), other = seeded_dropout(x, 0.3, 12346);

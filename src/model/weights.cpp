@@ -72,6 +72,7 @@ std::shared_ptr<const Weights> load_weights(const std::string& folder, const Loa
   const ModelConfig& c = weights->config;
   weights->device = options.device;
   weights->dtype = options.dtype;
+  weights->vocab_limit = options.vocab_limit;
   Loader loader(folder, c, options);
   weights->embedding_VH =
       loader.get("model.embed_tokens.weight", {c.vocab_size, c.hidden_size}).to(options.dtype).to(options.device);

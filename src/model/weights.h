@@ -32,6 +32,7 @@ struct Weights {
   at::Tensor final_norm_H;
   Linear head;
   RopeTable rope;
+  int64_t vocab_limit = 0;  // Tokens from here on are padding, which no distribution gives mass; 0 = there are none.
 };
 
 struct LoadOptions {
@@ -40,6 +41,7 @@ struct LoadOptions {
   bool int8 = false;             // 8-bit matrices.
   int64_t int8_group = 0;        // Inputs that share a scale; 0 = all of an output's.
   bool for_training = true;      // Also keep what gradients need.
+  int64_t vocab_limit = 0;       // As in Weights: how many tokens the tokenizer knows.
   int64_t max_positions = 8192;  // Rope table rows; clipped to the model's own limit.
 };
 

@@ -27,6 +27,7 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   options.int8_group = config.int8_group;
   auto text = std::make_shared<PolicyText>(PolicyText{
       config.model, Tokenizer::load(config.model), ChatTemplate::load(config.model), std::move(prompt), {}, {}});
+  options.vocab_limit = text->tokenizer.vocab_size();
   auto weights = load_weights(config.model, options);
   if (text->tokenizer.vocab_size() > weights->config.vocab_size) {
     throw usage_error(

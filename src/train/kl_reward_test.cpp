@@ -45,7 +45,8 @@ TEST(KlReward, TakesTheDivergenceOffEveryScore) {
   auto log_prob = [&](const LoraAdapter* adapter, const Rollout& rollout) {
     auto tokens = group.prompt;
     tokens.insert(tokens.end(), rollout.tokens.begin(), rollout.tokens.end());
-    auto logits = at::log_softmax(forward_logits(policy.weights(), adapter, tokens) / 0.8, -1);
+    auto drawn = forward_logits(policy.weights(), adapter, tokens).slice(1, 0, policy.weights().vocab_limit);
+    auto logits = at::log_softmax(drawn / 0.8, -1);
     double sum = 0;
     for (size_t t = group.prompt.size(); t < tokens.size(); ++t)
       sum += logits[static_cast<int64_t>(t) - 1][tokens[t]].item<double>();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder on a GPU against the same goldens as on the CPU. Skips with a message where there is no GPU.
+#include <c10/core/CachingDeviceAllocator.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -114,6 +115,57 @@ TEST_P(Gpu, RecordedStepsEqualWholeSequences) {
     auto difference = decoder.run(rows, wanted).cpu() - at::stack(expected);
     EXPECT_LT(difference.abs().max().item<double>(), 1e-3) << rows.size() << " rows at " << position;
   }
+}
+
+// The default dtype, and an 8-bit base with its adapter beside it, over more positions than one recording sees: against
+// the same steps unrecorded (the logits are wanted in another order, so they count as a prompt's).
+TEST_P(Gpu, RecordedStepsEqualUnrecordedOnes) {
+  for (bool int8 : {false, true}) {
+    LoadOptions options;
+    options.device = open_device("cuda");
+    options.dtype = at::kBFloat16;
+    options.int8 = int8;
+    auto base = load_weights(folder_, options);
+    auto weights = merge(*base, LoraAdapter::load(folder_ + "/adapter", *base));
+    int64_t capacity = std::min<int64_t>(600, weights->rope.cos.size(0));
+    constexpr int32_t kSequences = 5;
+    Decoder recorded(weights, kSequences, capacity), plain(weights, kSequences, capacity);
+    std::vector<int64_t> in_order = {0, 1, 2, 3, 4}, backwards = {4, 3, 2, 1, 0};
+    for (int32_t position = 0; position < capacity; ++position) {
+      std::vector<DecoderRow> rows;
+      for (int32_t s = 0; s < kSequences; ++s) {
+        rows.push_back({tokens_[static_cast<size_t>(position + 3 * s) % tokens_.size()], s, position});
+      }
+      auto one = recorded.run(rows, in_order).cpu(), other = plain.run(rows, backwards).cpu().flip(0);
+      double scale = other.abs().max().item<double>();
+      ASSERT_LT((one - other).abs().max().item<double>(), 0.03 * scale + 0.01)
+          << "position " << position << ", int8 " << int8;
+    }
+  }
+}
+
+// Memory that recordings took is there for the next ones.
+TEST_P(Gpu, DecodersLeaveNothingBehind) {
+  auto* allocator = at::getDeviceAllocator(at::kCUDA);
+  auto reserved = [&] {
+    auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    return allocator->getDeviceStats(weights_->device.index()).reserved_bytes[all].current;
+  };
+  std::vector<int64_t> sizes;
+  for (int round = 0; round < 12; ++round) {
+    Decoder decoder(weights_, 8, 64);
+    for (int32_t position = 0; position < 6; ++position) {
+      std::vector<DecoderRow> rows;
+      std::vector<int64_t> wanted;
+      for (int32_t s = 0; s < 8; ++s) {
+        rows.push_back({tokens_[static_cast<size_t>(position)], s, position});
+        wanted.push_back(s);
+      }
+      decoder.run(rows, wanted).cpu();
+    }
+    sizes.push_back(reserved());
+  }
+  EXPECT_LE(sizes.back(), sizes[3]) << "after twelve and after four decoders";
 }
 
 // Full fine-tuning.

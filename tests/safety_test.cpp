@@ -197,6 +197,9 @@ TEST_F(Safety, SamplingAheadRepeatsAndGoesOnAfterAStop) {
     if (line.at("phase") == "rl") staleness.push_back(line.at("staleness").get<int64_t>());
   });
   EXPECT_EQ(staleness, (std::vector<int64_t>{0, 1, 1, 1}));
+  Json phases = read_json(folder_ / "whole/state.json").at("phases");
+  EXPECT_EQ(phases.at("rl/step_3").at("ahead").at("version"), 2);
+  EXPECT_TRUE(phases.at("rl/step_4").at("ahead").is_null()) << "nobody is drawn ahead of the last step";
   for (const std::string& name : names_in(folder_ / "whole/rollouts")) EXPECT_FALSE(name.starts_with("pending"));
 
   Ended on_policy = run(ahead("on_policy", {"rl.staleness=0"}));
@@ -297,6 +300,11 @@ TEST_F(Safety, NumbersThatAreNoneEndTheRunAndTheLastCheckpointIsWhole) {
   EXPECT_EQ(read_json(folder_ / "rl/checkpoints/sft/checkpoint.json").at("name"), "sft");
   Ended more = run(command("more", {"run.start_from=" + (folder_ / "rl").string()}));  // As the hint says.
   EXPECT_EQ(more.code, 0) << more.said;
+  std::vector<std::string> evaluations;  // Those that it took over too: curves begin there.
+  for_each_json_line(folder_ / "more/steps.jsonl", [&](int64_t, const Json& line) {
+    if (line.at("phase") == "eval") evaluations.push_back(line.at("unit").get<std::string>());
+  });
+  EXPECT_EQ(evaluations, (std::vector<std::string>{"eval/base", "eval/sft", "eval/rl"}));
 }
 
 TEST_F(Safety, ADiskThatIsFullWhileSavingLeavesNoHalfCheckpointAndTheRunGoesOnLater) {

@@ -16,6 +16,16 @@ import jinja2.ext
 import jinja2.sandbox
 
 
+class GenerationBlocks(jinja2.ext.Extension):
+    """{% generation %} ... {% endgeneration %} marks answers for training masks; here it is what it holds."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        next(parser.stream)
+        return parser.parse_statements(["name:endgeneration"], drop_needle=True)
+
+
 def refuse(message):
     raise jinja2.exceptions.TemplateError(message)
 
@@ -24,7 +34,7 @@ def main():
     signal.alarm(10)
     asked = json.load(sys.stdin)
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols, GenerationBlocks])
     environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
     environment.globals["raise_exception"] = refuse
     try:

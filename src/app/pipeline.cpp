@@ -78,6 +78,7 @@ class Pipeline {
         fs::remove_all(run_ / file);
         fs::copy(other / file, run_ / file, fs::copy_options::recursive);
       }
+      if (std::string_view(phase).starts_with("eval/")) write_evaluation(phase, 0, load_records(run_ / files[0]));
       Json data = phases[phase];
       data["taken_from"] = other.string();
       run_.mark_done(phase, data);
@@ -198,17 +199,7 @@ class Pipeline {
     }
     auto records = records_of(verified);
     save_records(file, records);
-    ResultsRow row = make_row(model, records);
-    Json line = {{"phase", "eval"}, {"unit", phase}, {"step", step}};
-    for (const auto& [level, metrics] : row.levels) {
-      for (const auto& [name, rate] :
-           {std::pair("correct", metrics.correct), std::pair("compiled", metrics.compiled)}) {
-        std::string key = cat("level", level, "/", name, "_");
-        line.update(
-            {{key + "rate", rate.value()}, {key + "low", rate.interval().low}, {key + "high", rate.interval().high}});
-      }
-    }
-    run_.steps().write(line);
+    ResultsRow row = write_evaluation(phase, step, records);
     int64_t correct = 0, scored = 0;
     for (const auto& [level, metrics] : row.levels) correct += metrics.correct.k, scored += metrics.correct.n;
     run_.mark_done(phase, {{"rollout_seconds", verified.times.rollout},
@@ -220,6 +211,22 @@ class Pipeline {
     journal.remove();
     checkpoints_.evaluated();
     return records;
+  }
+
+  // The line of steps.jsonl.
+  ResultsRow write_evaluation(const std::string& phase, int64_t step, const std::vector<EvalRecord>& records) {
+    ResultsRow row = make_row(phase, records);
+    Json line = {{"phase", "eval"}, {"unit", phase}, {"step", step}};
+    for (const auto& [level, metrics] : row.levels) {
+      for (const auto& [name, rate] :
+           {std::pair("correct", metrics.correct), std::pair("compiled", metrics.compiled)}) {
+        std::string key = cat("level", level, "/", name, "_");
+        line.update(
+            {{key + "rate", rate.value()}, {key + "low", rate.interval().low}, {key + "high", rate.interval().high}});
+      }
+    }
+    run_.steps().write(line);
+    return row;
   }
 
   // What training accepted, before the full verifier.

@@ -176,18 +176,20 @@ std::vector<int32_t> ChatTemplate::encode(const Tokenizer& tokenizer, const std:
   return tokenizer.encode_parts(parts(messages, add_generation_prompt));
 }
 
-std::string ChatTemplate::answer_end(const Tokenizer& tokenizer) const {
-  std::string behind = jinja_ ? jinja_->behind_answer() : std::string(kEnd);
-  for (size_t length = 1; length <= behind.size(); ++length) {  // Up to where the first control token is whole.
-    std::string end = behind.substr(0, length);
+std::vector<TextPart> ChatTemplate::answer(const Tokenizer& tokenizer, const std::string& text) const {
+  JinjaChat::Answer frame = jinja_ ? jinja_->answer() : JinjaChat::Answer{"", std::string(kEnd), false, false};
+  std::vector<int32_t> all = tokenizer.encode(frame.behind);
+  for (size_t length = 1; length <= frame.behind.size(); ++length) {  // Up to where the first control token is whole.
+    std::string end = frame.behind.substr(0, length);
     std::vector<int32_t> ids = tokenizer.encode(end);
     if (ids.empty() || !tokenizer.is_special(ids.back())) continue;
-    // A longer token may begin with this one.
-    std::vector<int32_t> all = tokenizer.encode(behind);
-    if (ids.size() <= all.size() && std::equal(ids.begin(), ids.end(), all.begin())) return end;
+    if (ids.size() > all.size() || !std::equal(ids.begin(), ids.end(), all.begin()))
+      continue;  // A longer one begins so.
+    return {{frame.before, true}, {JinjaChat::stripped(text, frame.strip_left, frame.strip_right), false}, {end, true}};
   }
-  throw usage_error(cat("the chat template puts no control token behind an answer, but \"", valid_utf8(behind), "\""),
-                    "", "an answer must end with a token of its own; use another model or template");
+  throw usage_error(
+      cat("the chat template puts no control token behind an answer, but \"", valid_utf8(frame.behind), "\""), "",
+      "an answer must end with a token of its own; use another model or template");
 }
 
 }  // namespace tritonrl

@@ -36,9 +36,10 @@ class ChatTemplate {
   // lacks <|im_start|> or <|im_end|> and the template is one of the two.
   std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::vector<Message>& messages,
                               bool add_generation_prompt) const;
-  // What an assistant's answer ends with: text up to a control token and that token, which is the last id of
-  // tokenizer.encode(...). Throws Error (usage) when the template has no such token.
-  std::string answer_end(const Tokenizer& tokenizer) const;
+  // An answer behind a prompt that waits for one, as the template renders it: what stands between them, the answer
+  // (stripped where the template strips), and what ends it, up to a control token, which is the last id of
+  // tokenizer.encode_parts(...). Throws Error (usage) when the template has no such token.
+  std::vector<TextPart> answer(const Tokenizer& tokenizer, const std::string& text) const;
 
   const std::string& default_system() const { return default_system_; }  // Of the two.
 

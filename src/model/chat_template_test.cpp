@@ -153,21 +153,42 @@ TEST_F(JinjaTemplates, RunTheKnownOnesToo) {
     ChatTemplate known = ChatTemplate::recognise(jinja, "x"), run = load("{{ '' }}" + jinja);
     EXPECT_EQ(run.render(messages, true), known.render(messages, true));
     EXPECT_EQ(run.encode(tokenizer_, messages, true), known.encode(tokenizer_, messages, true));
-    EXPECT_EQ(run.answer_end(tokenizer_), known.answer_end(tokenizer_));
+    EXPECT_EQ(tokenizer_.encode_parts(run.answer(tokenizer_, "x\n")),
+              tokenizer_.encode_parts(known.answer(tokenizer_, "x\n")));
   }
 }
 
-TEST_F(JinjaTemplates, SayHowAnAnswerEnds) {
-  EXPECT_EQ(golden("headers").answer_end(tokenizer_), "<|im_end|>");
-  EXPECT_EQ(golden("words").answer_end(tokenizer_), "\n<|endoftext|>");
-  EXPECT_EQ(ChatTemplate::load(kGolden / "qwen2_tiny").answer_end(tokenizer_), "<|im_end|>");
+TEST_F(JinjaTemplates, SayHowAnAnswerIsRendered) {
+  auto rendered = [&](const ChatTemplate& chat) {
+    std::string out;
+    for (const TextPart& part : chat.answer(tokenizer_, " ANSWER\n")) out += part.text + (part.control ? "]" : "[");
+    return out;
+  };
+  EXPECT_EQ(rendered(golden("headers")), "]ANSWER[<|im_end|>]");
+  EXPECT_EQ(rendered(golden("words")), "] ANSWER\n[\n<|endoftext|>]");
+  EXPECT_EQ(rendered(ChatTemplate::load(kGolden / "qwen2_tiny")), "] ANSWER\n[<|im_end|>]");
+  std::string message = "{% for m in messages %}{{ '<|im_start|>' + m.role + ':' }}";
+  // The last message is left open; a space between prompt and answer; a block for training masks.
+  EXPECT_EQ(rendered(load(message + "{{ m.content }}{% if (loop.last and add_generation_prompt) or not loop.last %}"
+                                    "{{ '<|im_end|>' }}{% endif %}{% endfor %}"
+                                    "{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}")),
+            "] ANSWER\n[<|im_end|>]");
+  EXPECT_EQ(rendered(load(message + "{{ ' ' + m.content + '<|im_end|>' }}{% endfor %}"
+                                    "{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}")),
+            " ] ANSWER\n[<|im_end|>]");
+  EXPECT_EQ(rendered(load(message + "{% generation %}{{ m.content + '<|im_end|>' }}{% endgeneration %}{% endfor %}")),
+            "<|im_start|>assistant:] ANSWER\n[<|im_end|>]");
   ChatTemplate endless = load("{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}");
-  EXPECT_THROW(endless.answer_end(tokenizer_), Error);
+  EXPECT_THROW(endless.answer(tokenizer_, "x"), Error);
 }
 
 TEST_F(JinjaTemplates, GiveASystemMessageToTheUserWhereThereIsNoOther) {
   EXPECT_EQ(golden("no_system").render({{"system", "RULES"}, {"user", "ASK"}}, true),
             "<|im_start|>user\nRULES\n\nASK<|im_end|>\n<|im_start|>model\n");
+  // Left out in silence.
+  ChatTemplate deaf =
+      load("{% for m in messages %}{% if m.role == 'user' %}{{ m.content + '<|im_end|>' }}{% endif %}{% endfor %}");
+  EXPECT_EQ(deaf.render({{"system", "RULES"}, {"user", "ASK"}}, true), "RULES\n\nASK<|im_end|>");
 }
 
 TEST_F(JinjaTemplates, NoMessageBecomesAControlToken) {

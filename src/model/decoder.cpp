@@ -71,16 +71,20 @@ at::Tensor Decoder::step(const at::Tensor& columns_3T, int64_t longest) {
   if (first) {
     graphs_->warm_up(work);
   } else {
-    try {
-      if (!step.graph) step.graph = graphs_->record(work);
-      step.graph->replay();
-    } catch (const c10::Error& e) {
-      log_warn(cat("generation goes on without CUDA graphs, which is slower: ", e.what_without_backtrace()));
-      at::Tensor columns = step.columns_3T;
-      steps_.clear();
-      graphs_.reset();
-      return compute(columns, longest, {});
+    if (!step.graph) {
+      try {
+        step.graph = graphs_->record(work);
+      } catch (const std::exception& e) {
+        const auto* torch = dynamic_cast<const c10::Error*>(&e);
+        log_warn(cat("generation goes on without CUDA graphs, which is slower: ",
+                     torch ? torch->what_without_backtrace() : e.what()));
+        at::Tensor columns = step.columns_3T;
+        steps_.clear();
+        graphs_.reset();
+        return compute(columns, longest, {});
+      }
     }
+    step.graph->replay();
   }
   return logits_;
 }

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -60,7 +62,13 @@ OwnStream::OwnStream(const at::Device& device) {
   if (device.is_cpu()) return;
   c10::impl::VirtualGuardImpl guard(device.type());
   guard.setDevice(device);  // Of this thread, whose first device is the first of all.
-  before_ = guard.exchangeStream(guard.getStreamFromGlobalPool(device));
+  // The same each time: the allocator keeps memory for each stream that was ever used, and has no use for it elsewhere.
+  static std::map<c10::DeviceIndex, c10::Stream> streams;
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  auto it = streams.find(device.index());
+  if (it == streams.end()) it = streams.emplace(device.index(), guard.getStreamFromGlobalPool(device)).first;
+  before_ = guard.exchangeStream(it->second);
 }
 
 OwnStream::~OwnStream() {

@@ -20,8 +20,9 @@ at::ScalarType compute_dtype(const std::string& name);
 // Blocks until what this thread began on `device` is done. Nothing on the CPU.
 void wait_for(const at::Device& device);
 
-// While it lives, what this thread does on `device` is in a stream of its own, beside what other threads do there.
-// Tensors that cross over must be complete (wait_for). Nothing on the CPU.
+// While it lives, what this thread does on `device` is in a stream of its own, beside what other threads do there (but
+// for others that have one of these: they share it). Tensors that cross over must be complete (wait_for). Nothing on
+// the CPU.
 class OwnStream {
  public:
   explicit OwnStream(const at::Device& device);

@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 29> kSpaces = {
     "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8",
     "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
 
-std::string_view stripped(std::string_view text, bool left, bool right) {
+std::string_view without_spaces(std::string_view text, bool left, bool right) {
   auto at_front = [&] {
     return std::ranges::find_if(kSpaces, [&](std::string_view space) { return text.starts_with(space); });
   };
@@ -87,7 +87,9 @@ std::string run_python(const std::string& input) {
 
 JinjaChat::JinjaChat(std::string jinja, Json tokens, std::string where)
     : jinja_(std::move(jinja)), where_(std::move(where)), tokens_(std::move(tokens)) {
-  takes_system_ = !ask({"system", "user"}, true).contains("error");
+  Json with_system = ask({"system", "user"}, true);  // Some refuse it, some say nothing and leave it out.
+  takes_system_ = !with_system.contains("error") &&
+                  with_system["texts"][0].get<std::string>().find(cat(kOpen, 0, kClose)) != std::string::npos;
   pieces({"user"}, true);
 }
 
@@ -162,16 +164,34 @@ std::vector<TextPart> JinjaChat::parts(const std::vector<std::string>& roles, co
       out.push_back({piece.text, true});
     } else {
       const std::string& content = contents[static_cast<size_t>(piece.message)];
-      out.push_back({std::string(stripped(content, piece.strip_left, piece.strip_right)), false});
+      out.push_back({stripped(content, piece.strip_left, piece.strip_right), false});
     }
   }
   return out;
 }
 
-std::string JinjaChat::behind_answer() const {
-  const auto& all = pieces({"user", "assistant"}, false);
-  auto answer = std::ranges::find_if(all, [](const Piece& piece) { return piece.message == 1; });
-  return answer + 1 == all.end() ? "" : (answer + 1)->text;
+std::string JinjaChat::stripped(const std::string& message, bool left, bool right) {
+  return std::string(without_spaces(message, left, right));
+}
+
+JinjaChat::Answer JinjaChat::answer() const {
+  Answer out;
+  auto is_answer = [](const Piece& piece) { return piece.message == 1; };
+  std::string prompt, before;
+  for (const Piece& piece : pieces({"user"}, true)) prompt += piece.message < 0 ? piece.text : cat(kOpen, kClose);
+  const auto& last = pieces({"user", "assistant"}, false);
+  auto at = std::ranges::find_if(last, is_answer);
+  for (auto piece = last.begin(); piece != at; ++piece) before += piece->message < 0 ? piece->text : cat(kOpen, kClose);
+  if (before.starts_with(prompt)) out.before = before.substr(prompt.size());
+  out.strip_left = at->strip_left;
+  out.strip_right = at->strip_right;
+  if (++at != last.end()) out.behind = at->text;
+  if (out.behind.empty()) {  // Some end an answer only when there is more to come.
+    const auto& going_on = pieces({"user", "assistant", "user"}, false);
+    auto next = std::ranges::find_if(going_on, is_answer) + 1;
+    if (next != going_on.end()) out.behind = next->text;
+  }
+  return out;
 }
 
 }  // namespace tritonrl

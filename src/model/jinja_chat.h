@@ -31,8 +31,14 @@ class JinjaChat {
   // first user's. Throws as the constructor.
   std::vector<TextPart> parts(const std::vector<std::string>& roles, const std::vector<std::string>& contents,
                               bool add_generation_prompt) const;
-  // What follows an assistant's message.
-  std::string behind_answer() const;
+  // An assistant's message as the template renders it where it was asked for one: what it puts between the prompt and
+  // the message, and behind that.
+  struct Answer {
+    std::string before, behind;
+    bool strip_left = false, strip_right = false;  // Whether it strips the message.
+  };
+  Answer answer() const;
+  static std::string stripped(const std::string& message, bool left, bool right);
 
  private:
   struct Piece {

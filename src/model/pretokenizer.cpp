@@ -122,7 +122,13 @@ std::string translated(std::string_view regex) {
     char c = regex[0];
     if (in_class && (c == '[' || c == '&')) return "";  // Nested classes and intersections.
     if (!in_class && (c == '^' || c == '$' || c == '.' || (c == '(' && regex.substr(1, 1) == "?"))) return "";
-    if (!in_class && c == '{' && regex.find_first_not_of("0123456789,", 1) != regex.find('}')) return "";
+    if (!in_class && c == '{') {  // {n}, {n,} and {n,m}; what stands behind it, PCRE2 reads in its own way.
+      size_t end = regex.find('}');
+      if (end == std::string_view::npos || regex.find_first_not_of("0123456789,", 1) != end || regex[1] == ',' ||
+          std::string_view("+?*{").find(end + 1 < regex.size() ? regex[end + 1] : ' ') != std::string_view::npos) {
+        return "";
+      }
+    }
     if (c == '[') in_class = true;
     if (c == ']') in_class = false;
     out += c;
@@ -165,7 +171,8 @@ struct PreTokenizer::Pattern {
   Pattern(const std::string& source, bool anchored) {
     int error = 0;
     size_t offset = 0;
-    uint32_t options = PCRE2_UTF | PCRE2_UCP | (anchored ? PCRE2_ANCHORED | PCRE2_NO_START_OPTIMIZE : 0);
+    uint32_t options =
+        PCRE2_UTF | PCRE2_UCP | PCRE2_NO_AUTO_CAPTURE | (anchored ? PCRE2_ANCHORED | PCRE2_NO_START_OPTIMIZE : 0);
     code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &error, &offset, nullptr);
     if (code == nullptr) return;
     // Refused where memory may not be made executable; the interpreter is slower and matches the same.
@@ -188,7 +195,8 @@ struct PreTokenizer::Pattern {
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
       found = pcre2_match(code, subject, text.size(), at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, nullptr);
     }
-    if (found <= 0) return {};
+    if (found == PCRE2_ERROR_NOMATCH) return {};
+    CHECK(found > 0) << "PCRE2 result " << found << " at byte " << at;
     const size_t* range = pcre2_get_ovector_pointer(data);
     return text.substr(range[0], range[1] - range[0]);
   }
@@ -197,6 +205,10 @@ struct PreTokenizer::Pattern {
 PreTokenizer PreTokenizer::from_json(const Json& tokenizer, const std::string& where) {
   PreTokenizer result;
   Json normalizer = value_or(tokenizer, "normalizer", nullptr), pre = value_or(tokenizer, "pre_tokenizer", nullptr);
+  if (is_type(normalizer, "Sequence")) {  // Of none or one it is that.
+    Json members = value_or(normalizer, "normalizers", Json());
+    if (members.is_array() && members.size() <= 1) normalizer = members.empty() ? Json() : Json(members[0]);
+  }
   if (is_type(normalizer, "NFC")) {
     result.uses_nfc_ = true;
   } else if (!normalizer.is_null()) {

@@ -72,9 +72,9 @@ struct Tokenizer::State {
   std::string where;
   std::optional<PreTokenizer> pre_tokenizer;
   std::optional<Bpe> bpe;
-  StringMap<int32_t> ids;          // Token text -> id.
-  std::vector<std::string> bytes;  // By id.
-  std::vector<char> defined, special;
+  StringMap<int32_t> ids;                          // Token text -> id.
+  std::vector<std::string> bytes;                  // By id.
+  std::vector<char> defined, special, only_added;  // The last: not of the model's vocabulary.
   int32_t defined_count = 0;
   bool ignore_merges = false;     // A word that is a token as a whole is not merged up to it.
   std::vector<AddedToken> added;  // Longest first.
@@ -88,7 +88,8 @@ struct Tokenizer::State {
 
   void define(const std::string& token, int32_t id) {
     auto index = static_cast<size_t>(id);
-    if (index >= bytes.size()) bytes.resize(index + 1), defined.resize(index + 1), special.resize(index + 1);
+    if (index >= bytes.size())
+      bytes.resize(index + 1), defined.resize(index + 1), special.resize(index + 1), only_added.resize(index + 1);
     if (defined[index]) throw bad(cat("two tokens have the id ", id), where);
     defined[index] = 1;
     ++defined_count;
@@ -161,6 +162,7 @@ void Tokenizer::State::load_added(const Json& tokens) {
     auto known = ids.find(text);
     if (known == ids.end()) {
       define(text, id);
+      only_added[static_cast<size_t>(id)] = 1;
     } else if (known->second != id) {
       throw bad(cat("added token ", text, " has the ids ", known->second, " and ", id), where);
     }
@@ -174,7 +176,7 @@ void Tokenizer::State::load_added(const Json& tokens) {
 void Tokenizer::State::encode_word(std::string_view word, std::vector<int32_t>& out) const {
   if (ignore_merges) {
     auto it = ids.find(byte_level_text(word));
-    if (it != ids.end()) return out.push_back(it->second);
+    if (it != ids.end() && !only_added[static_cast<size_t>(it->second)]) return out.push_back(it->second);
   }
   bpe->encode(word, out);
 }

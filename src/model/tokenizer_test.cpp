@@ -143,6 +143,15 @@ TEST(Tokenizer, PartsAreOneTextInWhichOnlySomeSpellControlTokens) {
   EXPECT_TRUE(parts({}).empty());
 }
 
+TEST(Tokenizer, ContentIsNoAddedTokenWhereWholeWordsAreLookedUp) {
+  Json json = read_json(kGolden / "qwen2_tiny/tokenizer.json");
+  json["model"]["ignore_merges"] = true;
+  json["added_tokens"].push_back({{"id", 900}, {"content", "secret"}, {"special", true}});
+  Tokenizer tokenizer = Tokenizer::parse(json, "x");
+  EXPECT_THAT(tokenizer.encode("secret"), ElementsAre(900));
+  EXPECT_THAT(tokenizer.encode_plain("secret"), testing::Not(testing::Contains(900)));
+}
+
 // Class of every code point, seen through the words around it.
 TEST(PreTokenizer, KnowsTheClassOfEveryCodePoint) {
   Json golden = read_json(kGolden / "unicode.json");
@@ -296,6 +305,10 @@ TEST(Tokenizer, RefusesUnknownPipelines) {
   EXPECT_THAT(changed("/pre_tokenizer", {{"type", "Metaspace"}}), HasSubstr("unknown tokenizer pattern"));
   EXPECT_THAT(changed("/pre_tokenizer", nullptr), HasSubstr("unknown tokenizer pattern"));
   EXPECT_THAT(changed("/pre_tokenizer", 3), HasSubstr("unknown tokenizer pattern"));
+  EXPECT_EQ(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "(ab)+|\\p{L}{1,3}"), "no error");
+  EXPECT_EQ(changed("/normalizer", {{"type", "Sequence"}, {"normalizers", Json::array()}}), "no error");
+  EXPECT_THAT(changed("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}}),
+              HasSubstr("unknown tokenizer pattern: normalizer"));
   EXPECT_THAT(changed("/normalizer", {{"type", "NFKC"}}), HasSubstr("unknown tokenizer pattern: normalizer"));
   EXPECT_THAT(changed("/model/type", "Unigram"), HasSubstr("unknown tokenizer model type \"Unigram\""));
   EXPECT_THAT(changed("/model/unk_token", "<unk>"), HasSubstr("unk_token"));

@@ -25,8 +25,8 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   options.dtype = compute_dtype(config.dtype);
   options.int8 = config.base == "int8";
   options.int8_group = config.int8_group;
-  auto text = std::make_shared<PolicyText>(PolicyText{
-      config.model, Tokenizer::load(config.model), ChatTemplate::load(config.model), std::move(prompt), {}, {}});
+  auto text = std::make_shared<PolicyText>(
+      PolicyText{config.model, Tokenizer::load(config.model), ChatTemplate::load(config.model), std::move(prompt), {}});
   options.vocab_limit = text->tokenizer.vocab_size();
   auto weights = load_weights(config.model, options);
   if (text->tokenizer.vocab_size() > weights->config.vocab_size) {
@@ -38,15 +38,13 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   text->stop.vocab_limit = text->tokenizer.vocab_size();
   for (int64_t id : weights->config.eos_ids) text->stop.ids.push_back(id);
   for (int32_t id : text->tokenizer.eos_ids()) text->stop.ids.push_back(id);
-  text->answer_end = text->chat.answer_end(text->tokenizer);
-  text->stop.ids.push_back(text->tokenizer.encode(text->answer_end).back());
+  text->stop.ids.push_back(text->tokenizer.encode_parts(text->chat.answer(text->tokenizer, "")).back());
   return Policy(config, std::move(weights), std::move(text));
 }
 
 EncodedExample Policy::encode_example(const std::vector<int32_t>& prompt, const std::string& answer) const {
   EncodedExample out{prompt, static_cast<int64_t>(prompt.size())};
-  TextPart parts[] = {{answer, false}, {text_->answer_end, true}};
-  auto tokens = tokenizer().encode_parts(parts);
+  auto tokens = tokenizer().encode_parts(text_->chat.answer(tokenizer(), answer));
   out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
   return out;
 }

@@ -29,7 +29,6 @@ struct PolicyText {
   ChatTemplate chat;
   PromptTemplate prompt;
   StopTokens stop;
-  std::string answer_end;  // ChatTemplate::answer_end.
   int64_t max_prompt_tokens = 0;
 
   std::vector<Message> messages(const Task& task) const { return prompt.render(task); }

@@ -33,7 +33,9 @@ Table effects_table(const AblationPage::Measure& measure) {
     }
     table.rows.push_back(
         {text_cell(effect.name), text_cell(shown(measure, effect.difference, true)),
-         text_cell(cat(shown(measure, effect.interval.low, true), " to ", shown(measure, effect.interval.high, true))),
+         text_cell(effect.interval.high > effect.interval.low ? cat(shown(measure, effect.interval.low, true), " to ",
+                                                                    shown(measure, effect.interval.high, true))
+                                                              : "-"),  // Of one block without tasks nothing is known.
          text_cell(cat(effect.blocks)), text_cell(cat(effect.tasks)), text_cell(effect.measurable() ? "yes" : "no")});
   }
   return table;
@@ -46,7 +48,7 @@ Chart effects_chart(const AblationPage::Measure& measure) {
   chart.summary =
       "Difference that each change makes, with its 95 % interval; an interval that holds 0 is no measurable effect.";
   chart.x_label = "difference in " + measure.unit;
-  Series value{"difference", "c-blue", {}, {}}, low{"low", "c-blue", {}, {}}, high{"high", "c-blue", {}, {}};
+  Series value{"difference", "c-line", {}, {}}, low{"low", "c-line", {}, {}}, high{"high", "c-line", {}, {}};
   for (const auto& [effect, sentence] : measure.effects) {
     if (effect.blocks == 0) continue;
     chart.categories.push_back(effect.name);

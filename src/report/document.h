@@ -64,7 +64,7 @@ struct CodeBlock {
 
 struct Series {
   std::string name;
-  std::string color;      // Name of a CSS variable of the page, e.g. "c-blue"; the page defines it for light and dark.
+  std::string color;      // Name of a CSS variable of the page, e.g. "c-line"; the page defines it for light and dark.
   std::vector<double> x;  // Line charts only.
   std::vector<double> y;  // Same length as x, or as the chart's categories. Not finite = a gap.
 };

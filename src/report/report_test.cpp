@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "report/ablation_page.h"
+#include "report/ablation_page.h"
 #include "report/layout.h"
 #include "report/made_up_run.h"
 #include "report/story.h"
@@ -104,6 +106,16 @@ TEST_F(ReportTest, WritesBothFilesAndAgainTheSame) {
   EXPECT_EQ(text, markdown());
 }
 
+// Of the page's variables, those that something is drawn in and that its style does not define.
+std::string undefined_colours(const std::string& page) {
+  std::string missing;
+  for (size_t at = page.find("var(--"); at != std::string::npos; at = page.find("var(--", at + 1)) {
+    std::string name = page.substr(at + 4, page.find(')', at) - at - 4);
+    if (!contains(page, name + ":")) missing += name + " ";
+  }
+  return missing;
+}
+
 TEST_F(ReportTest, PageIsWellFormedAndSaysWhatTheMarkdownSays) {
   std::string page = html();
   EXPECT_EQ(html_problem(page), "");
@@ -120,6 +132,7 @@ TEST_F(ReportTest, PageIsWellFormedAndSaysWhatTheMarkdownSays) {
   EXPECT_FALSE(contains(page, "http://"));
   EXPECT_FALSE(contains(page, "https://")) << "the page works offline";
   EXPECT_TRUE(contains(page, "Plotly&#39;s script was not found"));
+  EXPECT_EQ(undefined_colours(page), "");
 }
 
 TEST_F(ReportTest, VerifyingBesideSamplingIsNotCountedTwice) {
@@ -391,10 +404,29 @@ TEST_F(ReportTest, SpeedupsAreShownWhenMeasured) {
   write_file(dir_ / "results.json",
              results_to_json({base, sft}, compare_levels("base", records, "sft", records)).dump());
   std::string text = markdown();
-  EXPECT_TRUE(contains(text, "1.00x (2 of 4 faster than the reference)"));
+  EXPECT_TRUE(contains(text, "1.00x (2 of 4 faster)"));
   EXPECT_FALSE(contains(text, "Speed was not measured."));
   EXPECT_TRUE(contains(text, "no clear difference from the base model (0.0 points, the same on every task)"));
   EXPECT_TRUE(contains(text, "has no row for rl, though"));
+}
+
+TEST(AblationPage, DrawsEffectsWithTheirIntervals) {
+  AblationPage page;
+  page.name = "x";
+  Effect wide, lone;
+  wide.name = "wide", wide.difference = 2, wide.interval = {1, 3}, wide.blocks = 4, wide.tasks = 8;
+  lone.name = "lone", lone.difference = -1, lone.interval = {-1, -1}, lone.blocks = 1, lone.tasks = 1;
+  AblationPage::Measure measure;
+  measure.words = "speed";
+  measure.unit = "ms";
+  measure.effects = {{wide, "wide it is"}, {lone, "lone it is"}};
+  page.measures.push_back(measure);
+  std::string html = ablation_html(page);
+  EXPECT_EQ(html_problem(html), "");
+  EXPECT_EQ(undefined_colours(html), "");
+  EXPECT_EQ(count_of(html, "stroke-width:2;stroke:var(--c-line)"), 2);
+  EXPECT_TRUE(contains(html, "+1.000 to +3.000"));
+  EXPECT_FALSE(contains(html, "-1.000 to -1.000")) << "no interval from one block";
 }
 
 TEST(VerdictsPage, HasARowForEachOutcomeAndStage) {

@@ -199,7 +199,7 @@ void add_results(const RunData& run, Document& document) {
       }
       if (m->speedup) {
         cells.push_back({{plain(fixed(m->speedup->geometric_mean, 2) + "x")},
-                         cat(counted(m->speedup->faster), " faster than the reference")});
+                         cat(counted(m->speedup->faster), " faster")});
       } else {
         cells.push_back({{plain("not measured")}, ""});
       }
@@ -212,7 +212,7 @@ void add_results(const RunData& run, Document& document) {
       "Small figures are counts and 95 % intervals: Wilson intervals over samples for rates (samples of one task are "
       "not "
       "independent, so these are a little narrow), bootstrap over tasks for pass@k. Speedup is the geometric mean over "
-      "correct, timed samples. Tokens is the mean answer length.";
+      "correct, timed samples, beneath it how many were faster than the reference. Tokens is the mean answer length.";
   note += faults > 0 ? cat(" Left out of every n: ", plural(faults, "harness fault"), " (our own failures).")
                      : " No sample was lost to a harness fault.";
   if (samples > 0) note += cat(" Cut at the token limit: ", truncated, " of ", samples, " answers.");

@@ -90,9 +90,10 @@ void add_heldout(Document& document, const RunData& run) {
       series.y.push_back(*rate);
     }
     if (series.x.empty()) continue;
-    chart.summary += cat(chart.summary.empty() ? "" : " ", "Level ", level, ": from ", fixed(100 * series.y.front(), 1),
-                         " % correct before RL to ", fixed(100 * series.y.back(), 1), " % behind step ",
-                         fixed(series.x.back(), 0), ".");
+    chart.summary +=
+        cat(chart.summary.empty() ? "" : " ", "Level ", level, ": from ", fixed(100 * series.y.front(), 1),
+            " % correct ", series.x.front() > 0 ? cat("behind step ", fixed(series.x.front(), 0)) : "before RL", " to ",
+            fixed(100 * series.y.back(), 1), " % behind step ", fixed(series.x.back(), 0), ".");
     chart.series.push_back(std::move(series));
   }
   if (!chart.series.empty()) document.blocks.push_back(std::move(chart));

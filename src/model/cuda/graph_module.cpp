@@ -5,7 +5,8 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include <optional>
+#include <map>
+#include <mutex>
 
 #include "model/cuda/graph.h"
 
@@ -34,7 +35,26 @@ class TorchGraphs : public Graphs {
     there.synchronize();
   }
 
+  // Memory of graphs that are gone would stay with the pool, for nobody.
+  ~TorchGraphs() override {
+    try {
+      if (recorded_) c10::cuda::CUDACachingAllocator::emptyCache(pool_);
+    } catch (const std::exception&) {
+    }
+  }
+
   std::unique_ptr<Graph> record(const std::function<void()>& work) override {
+    recorded_ = true;
+    try {
+      return attempt(work);
+    } catch (const c10::OutOfMemoryError&) {  // While something is recorded, cached memory is not given back.
+      c10::cuda::CUDACachingAllocator::emptyCache();
+      return attempt(work);
+    }
+  }
+
+ private:
+  std::unique_ptr<Graph> attempt(const std::function<void()>& work) {
     c10::InferenceMode no_autograd;
     auto out = std::make_unique<TorchGraph>();
     c10::cuda::getCurrentCUDAStream(device_.index()).synchronize();
@@ -43,29 +63,44 @@ class TorchGraphs : public Graphs {
     try {
       work();
     } catch (...) {
-      try {
-        out->graph.capture_end();
-      } catch (const std::exception&) {  // Nothing new: what broke is on its way already.
-      }
+      give_up(out->graph);
       throw;
     }
     out->graph.capture_end();
     return out;
   }
 
- private:
+  // Ends a recording that broke. One that CUDA has called off cannot be ended in order: then the allocator is told.
+  void give_up(at::cuda::CUDAGraph& graph) {
+    try {
+      graph.capture_end();
+    } catch (const std::exception&) {
+      try {
+        c10::cuda::CUDACachingAllocator::endAllocateToPool(device_.index(), pool_);
+      } catch (const std::exception&) {  // It had been ended.
+      }
+    }
+  }
+
   // Not the default stream, which cannot be recorded. A thread with a stream of its own records there: nobody else's
   // work then shares the libraries' workspaces of that stream.
   c10::cuda::CUDAStream stream() {
     c10::cuda::CUDAStream here = c10::cuda::getCurrentCUDAStream(device_.index());
     if (here != c10::cuda::getDefaultCUDAStream(device_.index())) return here;
-    if (!own_) own_ = c10::cuda::getStreamFromPool(false, device_.index());
-    return *own_;
+    // One for all: the allocator and the libraries keep memory for each stream that was ever used.
+    static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    auto it = streams.find(device_.index());
+    if (it == streams.end()) {
+      it = streams.emplace(device_.index(), c10::cuda::getStreamFromPool(false, device_.index())).first;
+    }
+    return it->second;
   }
 
   c10::Device device_;
   at::cuda::MempoolId_t pool_;
-  std::optional<c10::cuda::CUDAStream> own_;
+  bool recorded_ = false;
 };
 
 }  // namespace

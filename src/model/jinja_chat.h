@@ -38,7 +38,7 @@ class JinjaChat {
     bool strip_left = false, strip_right = false;  // Whether it strips the message.
   };
   Answer answer() const;
-  static std::string stripped(const std::string& message, bool left, bool right);
+  static std::string stripped(const std::string& message, bool left, bool right);  // As Python's str.strip does.
 
  private:
   struct Piece {

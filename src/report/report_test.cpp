@@ -13,7 +13,6 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "report/ablation_page.h"
-#include "report/ablation_page.h"
 #include "report/layout.h"
 #include "report/made_up_run.h"
 #include "report/story.h"

@@ -27,7 +27,7 @@ void* symbol_of(const char* file, const char* variable, const char* name) {
     }
     return ::dlsym(module, name);
   }
-  log_warn(cat(file, " was not built (no nvcc?): generation and training will be slower"));
+  log_warn(cat(file, " was not built: generation and training will be slower"));
   return nullptr;
 }
 

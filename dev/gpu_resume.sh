@@ -5,7 +5,7 @@
 #
 #   dev/gpu_resume.sh PROGRAM OUT START KILLS CONFIG ... [ARGUMENTS of train ...]
 #
-# START is a run whose supervised part is taken over. Prints each step's rewards of three runs: whole, again (also never
+# START is a run whose supervised part is taken over. Kills come AFTER (14) to AFTER + WITHIN (14) seconds behind a start. Prints each step's rewards of three runs: whole, again (also never
 # killed: what chance does by itself) and killed.
 set -euo pipefail
 program=$(realpath "$1") out=$2 start=$3 kills=$4
@@ -23,7 +23,7 @@ done_kills=0
 while [ "$done_kills" -lt "$kills" ]; do
   (train killed "$@") >>"$out/killed.log" 2>&1 &
   job=$!
-  after=$((RANDOM % 24 + 12)).$((RANDOM % 10))
+  after=$((RANDOM % ${WITHIN:-14} + ${AFTER:-14})).$((RANDOM % 10))
   sleep "$after"
   if ! kill -9 $job 2>/dev/null; then
     wait $job || true
@@ -57,13 +57,12 @@ for run in ("whole", "again", "killed"):
     mine = rollouts(run)
     for step in sorted({key[0] for key in whole}):
         keys = [key for key in whole if key[0] == step]
-        text = next((name for name in ("text", "answer", "completion") if name in whole[keys[0]]), None)
-        same = [key for key in keys if key in mine and mine[key][text] == whole[key][text]]
+        same = [key for key in keys if key in mine and mine[key]["text"] == whole[key]["text"]]
         off = sorted(abs(mine[key]["reward"] - whole[key]["reward"]) for key in same if mine[key]["reward"] is not None and whole[key]["reward"] is not None)
         if off:
             print(f"        {step}: {len(same)} of {len(keys)} answers equal; their rewards differ by {off[len(off) // 2]:.4f} at the median, {off[-1]:.4f} at most")
         else:
             print(f"        {step}: 0 of {len(keys)} answers equal")
-    results = [json.load(open(f"{out}/{r}/results.json")) for r in ("whole", run)]
-    print("        results:", [[(row.get("name"), row.get("level"), row.get("correct")) for row in r["rows"]][:6] for r in results])
+    ends = [json.load(open(f"{out}/{name}/results.json"))["rows"][-1]["levels"] for name in ("whole", run)]
+    print(f"        held out, correct on level 1 and 2: {[[end[level]['correct']['k'] for level in ('1', '2')] for end in ends]}")
 PY

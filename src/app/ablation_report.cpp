@@ -5,6 +5,7 @@
 
 #include "app/ablation.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "eval/evaluate.h"
 #include "report/ablation_page.h"
@@ -51,6 +52,22 @@ void add_evaluation(const fs::path& folder, CellResult* result) {
   }
 }
 
+void add_heldout(const fs::path& folder, CellResult* result) {
+  if (!fs::exists(folder / "steps.jsonl")) return;
+  try {
+    for_each_json_line(folder / "steps.jsonl", [&](int64_t, const Json& line) {
+      if (line.value("phase", "") != "eval") return;
+      for (const char* level : {"1", "2"}) {
+        auto rate = line.find(cat("level", level, "/correct_rate"));
+        // Of the two before RL the later one, its start.
+        if (rate != line.end()) result->heldout[level][line.value("step", int64_t{0})] = rate->get<double>();
+      }
+    });
+  } catch (const Error& error) {
+    log_warn(error.what());  // A line cut short in a cell that was stopped is no reason to show none.
+  }
+}
+
 void add_training(const fs::path& folder, CellResult* result) {
   double seconds = 0, rollouts = 0;
   for_each_json_line(folder / "steps.jsonl", [&](int64_t, const Json& line) {
@@ -87,7 +104,8 @@ std::string sentence_of(const Measure& measure, const Effect& effect) {
 std::vector<CellResult> collect(const Ablation& ablation) {
   std::vector<CellResult> results;
   for (const AblationCell& cell : ablation.cells) {
-    CellResult result{&cell, "missing", {}, {}};
+    CellResult result{&cell, "missing", {}, {}, {}};
+    add_heldout(cell.folder, &result);
     fs::path rollouts = cell.folder / "rollouts";
     if (fs::exists(cell.folder / "results.json") && fs::exists(rollouts / "eval_rl.jsonl")) {
       result.status = "done";
@@ -142,8 +160,11 @@ void write_ablation(const Ablation& ablation, const std::vector<CellResult>& res
   Json cells = Json::array(), found = Json::array();
   for (const CellResult& result : results) {
     Json means = Json::object();
-    AblationPage::Cell shown{{}, result.cell->seed, result.status, {}, result.gains};
-    Json gains = Json::array();
+    AblationPage::Cell shown{{}, result.cell->seed, result.status, {}, result.gains, result.heldout};
+    Json gains = Json::array(), heldout = Json::object();
+    for (const auto& [level, rates] : result.heldout) {
+      for (const auto& [step, rate] : rates) heldout[level].push_back({{"step", step}, {"correct", rate}});
+    }
     for (const RateDifference& gain : result.gains) gains.push_back(to_json(gain));
     for (const std::string& axis : page.axes) shown.setting.push_back(result.cell->setting.at(axis));
     for (const auto& [measure, tasks] : result.measures) {
@@ -158,7 +179,8 @@ void write_ablation(const Ablation& ablation, const std::vector<CellResult>& res
                      {"status", result.status},
                      {"folder", result.cell->name},
                      {"measures", means},
-                     {"gains", gains}});
+                     {"gains", gains},
+                     {"heldout", heldout}});
     page.cells.push_back(std::move(shown));
   }
   for (const Measure& measure : kMeasures) {

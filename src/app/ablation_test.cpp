@@ -17,7 +17,9 @@ namespace tritonrl {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 using testing::SizeIs;
 
 class AblationTest : public testing::Test {
@@ -111,6 +113,7 @@ case "$name" in *"${FAIL:-nothing fails}"*) exit 3 ;; esac
 cp "$RECORDS" "$cell/rollouts/eval_rl.jsonl"
 cp "$START" "$cell/rollouts/eval_sft.jsonl"
 echo '{"phase":"rl","time/phase/verify":6.0,"rollouts":4}' >"$cell/steps.jsonl"
+for step in 0 0 8; do echo "{\"phase\":\"eval\",\"step\":$step,\"level2/correct_rate\":0.2${n:=1}}"; n=2; done >>"$cell/steps.jsonl"
 echo '{"phases":{"audit":{"accepted":8,"rejected":2}}}' >"$cell/state.json"
 echo '{}' >"$cell/results.json"
 )";
@@ -152,6 +155,7 @@ TEST_F(AblationTest, CellsRunSurviveAndGoOn) {
     ASSERT_THAT(result.gains, SizeIs(2));  // Level 2 and all.
     EXPECT_EQ(result.gains[0].a + " " + result.gains[0].level, "sft 2");
     EXPECT_DOUBLE_EQ(result.gains[0].difference, 0.5);
+    EXPECT_THAT(result.heldout, ElementsAre(Pair("2", ElementsAre(Pair(0, 0.22), Pair(8, 0.22)))));
   }
   // A second start runs what is left, and only that.
   ::unsetenv("FAIL");
@@ -176,6 +180,7 @@ TEST_F(AblationTest, CellsRunSurviveAndGoOn) {
   EXPECT_THAT(read_file(ablation.folder / "ablation.md"), HasSubstr("heat warm x n 5"));
   EXPECT_THAT(read_file(ablation.folder / "ablation.md"), HasSubstr("+50.0 (+50.0 to +50.0)"));
   EXPECT_EQ(json["cells"][0]["gains"][0]["level"], "2");
+  EXPECT_EQ(json["cells"][0]["heldout"]["2"][1]["step"], 8);
   EXPECT_THAT(read_file(ablation.folder / "ablation.html"), HasSubstr("<svg"));
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 #include "report/layout.h"
@@ -33,9 +34,9 @@ Table effects_table(const AblationPage::Measure& measure) {
     }
     table.rows.push_back(
         {text_cell(effect.name), text_cell(shown(measure, effect.difference, true)),
-         text_cell(effect.interval.high > effect.interval.low ? cat(shown(measure, effect.interval.low, true), " to ",
-                                                                    shown(measure, effect.interval.high, true))
-                                                              : "-"),  // Of one block without tasks nothing is known.
+         text_cell(effect.blocks * effect.tasks > 1 ? cat(shown(measure, effect.interval.low, true), " to ",
+                                                          shown(measure, effect.interval.high, true))
+                                                    : "-"),  // Of one block without tasks nothing is known.
          text_cell(cat(effect.blocks)), text_cell(cat(effect.tasks)), text_cell(effect.measurable() ? "yes" : "no")});
   }
   return table;
@@ -114,6 +115,105 @@ Table gains_table(const AblationPage& page) {
   return table;
 }
 
+// The start and RL's steps after which held-out tasks were answered; evenly spaced ones of more than `limit`.
+std::vector<int64_t> steps_of(const AblationPage& page, const std::string& level, size_t limit) {
+  std::set<int64_t> all;
+  for (const auto& cell : page.cells) {
+    auto it = cell.heldout.find(level);
+    if (it == cell.heldout.end()) continue;
+    for (const auto& [step, rate] : it->second) all.insert(step);
+  }
+  std::vector<int64_t> steps(all.begin(), all.end()), picked;
+  if (steps.size() <= limit) return steps;
+  for (size_t i = 0; i < limit; ++i) picked.push_back(steps[i * (steps.size() - 1) / (limit - 1)]);
+  return picked;
+}
+
+std::string name_of(const AblationPage::Cell& cell) {
+  std::string name;
+  for (const std::string& value : cell.setting) name += (name.empty() ? "" : ", ") + value;
+  return name;
+}
+
+Table heldout_table(const AblationPage& page, const std::string& level, const std::vector<int64_t>& steps) {
+  Table table;
+  table.caption = cat("Correct on level ", level, " after so many steps of RL, %");
+  for (const std::string& axis : page.axes) table.columns.push_back({axis, false});
+  table.columns.push_back({"seed", true});
+  for (int64_t step : steps) table.columns.push_back({cat(step), true});
+  for (const auto& cell : page.cells) {
+    auto rates = cell.heldout.find(level);
+    if (rates == cell.heldout.end()) continue;
+    std::vector<Cell> row;
+    for (const std::string& value : cell.setting) row.push_back(text_cell(value));
+    row.push_back(text_cell(cat(cell.seed)));
+    for (int64_t step : steps) {
+      auto rate = rates->second.find(step);
+      row.push_back(text_cell(rate == rates->second.end() ? "-" : fixed(100 * rate->second, 1)));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// A line a setting, the mean over its seeds that are done; those that end highest where there are more than colours.
+Chart heldout_chart(const AblationPage& page, const std::string& level, const std::vector<int64_t>& steps) {
+  constexpr const char* kColours[] = {"c-line", "c-orange", "c-green", "c-vermilion", "c-purple", "c-sky", "c-grey"};
+  Chart chart;
+  chart.title = cat("Correct on level ", level, " while RL goes on");
+  chart.x_label = "step";
+  chart.y_label = "% correct";
+  std::vector<std::string> names;
+  std::map<std::string, std::pair<std::vector<double>, double>> sums;  // Setting -> sum at each step, number of seeds.
+  for (const auto& cell : page.cells) {
+    auto rates = cell.heldout.find(level);
+    if (cell.status != "done" || rates == cell.heldout.end()) continue;
+    auto [it, added] = sums.try_emplace(name_of(cell), std::vector<double>(steps.size(), 0.0), 0.0);
+    if (added) names.push_back(it->first);
+    it->second.second += 1;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      auto rate = rates->second.find(steps[i]);
+      it->second.first[i] += rate == rates->second.end() ? std::nan("") : 100 * rate->second;
+    }
+  }
+  for (const std::string& name : names) {
+    Series series{name, "", {}, {}};
+    for (size_t i = 0; i < steps.size(); ++i) {
+      series.x.push_back(static_cast<double>(steps[i]));
+      series.y.push_back(sums[name].first[i] / sums[name].second);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  // What has no value at the last step comes behind all that have one.
+  auto last = [](const Series& series) { return std::isfinite(series.y.back()) ? series.y.back() : -1.0; };
+  std::stable_sort(chart.series.begin(), chart.series.end(),
+                   [&](const Series& a, const Series& b) { return last(a) > last(b); });
+  size_t all = chart.series.size();
+  if (all > std::size(kColours)) chart.series.resize(std::size(kColours));
+  for (size_t i = 0; i < chart.series.size(); ++i) chart.series[i].color = kColours[i];
+  chart.summary = cat(
+      "Means over the seeds that are done",
+      all > chart.series.size() ? cat("; of ", all, " settings the ", chart.series.size(), " that end highest") : "",
+      ".");
+  return chart;
+}
+
+// What RL did to each run, from its start on: nothing about the axes yet.
+void add_runs(const AblationPage& page, Document* document) {
+  Table gains = gains_table(page);
+  std::vector<Block> blocks;
+  if (!gains.rows.empty()) blocks.push_back(std::move(gains));
+  for (const char* level : {"1", "2"}) {
+    std::vector<int64_t> steps = steps_of(page, level, 9);
+    if (steps.size() < 3) continue;  // Nothing between start and end.
+    if (Chart chart = heldout_chart(page, level, steps); !chart.series.empty()) blocks.push_back(std::move(chart));
+    blocks.push_back(heldout_table(page, level, steps));
+  }
+  if (blocks.empty()) return;
+  document->blocks.push_back(Heading{2, "What RL did to each run"});
+  for (Block& block : blocks) document->blocks.push_back(std::move(block));
+}
+
 Document tell(const AblationPage& page) {
   Document document;
   document.title = "Ablation: " + page.name;
@@ -128,6 +228,7 @@ Document tell(const AblationPage& page) {
   if (page.measures.empty()) {
     document.blocks.push_back(Paragraph{Paragraph::Role::kWarning, {plain("No cell has results yet.")}});
   }
+  add_runs(page, &document);
   for (const auto& measure : page.measures) {
     document.blocks.push_back(Heading{2, measure.words});
     BulletList sentences;
@@ -139,7 +240,6 @@ Document tell(const AblationPage& page) {
   }
   document.blocks.push_back(Heading{2, "Cells"});
   document.blocks.push_back(cells_table(page));
-  if (Table gains = gains_table(page); !gains.rows.empty()) document.blocks.push_back(std::move(gains));
   return document;
 }
 

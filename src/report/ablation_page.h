@@ -18,6 +18,8 @@ struct AblationPage {
     std::string status;                      // "done", "failed", "missing".
     std::map<std::string, double> measures;  // Key of the measure -> mean over tasks.
     std::vector<RateDifference> gains;       // What RL added to the correct rate, a level each and over all.
+    // Level -> RL step -> share of held-out samples that are correct; step 0 is the start.
+    std::map<std::string, std::map<int64_t, double>> heldout;
   };
   struct Shown {
     Effect effect;

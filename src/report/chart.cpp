@@ -55,6 +55,22 @@ std::string open_svg(const Chart& chart, double height) {
              escape_html(chart.title + ". " + chart.summary), "\">");
 }
 
+// Swatches and names of the series; it wraps: one entry takes about 6.6 units a character and its swatch. `y` is where
+// its last row ends up.
+std::string legend(const Chart& chart, double* y) {
+  std::string swatches;
+  double x = 0;
+  *y = 14;
+  for (const auto& series : chart.series) {
+    double width = 30 + 6.6 * static_cast<double>(series.name.size());
+    if (x + width > kWidth) x = 0, *y += 20;
+    swatches += cat("<rect x=\"", at(x), "\" y=\"", at(*y - 10), "\" width=\"12\" height=\"12\" style=\"fill:var(--",
+                    series.color, ")\"/>", label(x + 18, *y, "start", series.name));
+    x += width;
+  }
+  return swatches;
+}
+
 std::string lines_svg(const Chart& chart) {
   double x_low = INFINITY, x_high = -INFINITY, y_low = 0, y_high = -INFINITY;
   for (const auto& series : chart.series) {
@@ -69,8 +85,11 @@ std::string lines_svg(const Chart& chart) {
   Axis y_axis = axis_for(y_low, y_high, 5);
   Axis x_axis{x_low, x_high > x_low ? x_high : x_low + 1, 1};
   x_axis.step = std::max(1.0, nice_step(x_axis.high - x_axis.low, 8));
-  double left = 56, right = kWidth - 16, top = 26, bottom = kLineHeight - 44;
-  std::string svg = open_svg(chart, kLineHeight);
+  double legend_end = 0;
+  std::string swatches = chart.series.size() > 1 ? legend(chart, &legend_end) : "";
+  double left = 56, right = kWidth - 16, top = legend_end + (swatches.empty() ? 26 : 34),
+         bottom = top + kLineHeight - 70;
+  std::string svg = open_svg(chart, bottom + 44) + swatches;
   for (double y = y_axis.low; y <= y_axis.high + y_axis.step / 2; y += y_axis.step) {
     double place = y_axis.place(y, bottom, top);
     svg += grid_line(left, place, right, place) + label(left - 8, place + 4, "end", fixed(y, y_axis.digits()));
@@ -78,7 +97,8 @@ std::string lines_svg(const Chart& chart) {
   for (double x = std::ceil(x_axis.low / x_axis.step) * x_axis.step; x <= x_axis.high; x += x_axis.step) {
     svg += label(x_axis.place(x, left, right), bottom + 18, "middle", fixed(x, 0));
   }
-  svg += label((left + right) / 2, kLineHeight - 6, "middle", chart.x_label) + label(left, 14, "start", chart.y_label);
+  svg +=
+      label((left + right) / 2, bottom + 38, "middle", chart.x_label) + label(left, top - 12, "start", chart.y_label);
   for (const auto& series : chart.series) {
     std::string path, dots;
     bool pen_down = false;
@@ -107,23 +127,13 @@ std::string bars_svg(const Chart& chart) {
   }
   size_t longest = 0;
   for (const auto& category : chart.categories) longest = std::max(longest, category.size());
-  bool legend = chart.series.size() > 1;
   double left = std::min(260.0, 20 + 6.6 * static_cast<double>(longest)), right = kWidth - (chart.shares ? 24 : 90);
-  // The legend wraps: one entry takes about 6.6 units a character and its swatch.
-  std::string swatches;
-  double legend_x = 0, legend_y = 14;
-  for (const auto& series : chart.series) {
-    double width = 30 + 6.6 * static_cast<double>(series.name.size());
-    if (legend_x + width > kWidth) legend_x = 0, legend_y += 20;
-    swatches += cat("<rect x=\"", at(legend_x), "\" y=\"", at(legend_y - 10),
-                    "\" width=\"12\" height=\"12\" style=\"fill:var(--", series.color, ")\"/>",
-                    label(legend_x + 18, legend_y, "start", series.name));
-    legend_x += width;
-  }
-  double top = legend ? legend_y + 14 : 6, bottom = top + kBarStep * static_cast<double>(count);
+  double legend_end = 0;
+  std::string swatches = chart.series.size() > 1 ? legend(chart, &legend_end) : "";
+  double top = swatches.empty() ? 6 : legend_end + 14, bottom = top + kBarStep * static_cast<double>(count);
   double most = *std::max_element(totals.begin(), totals.end());
   Axis axis = chart.shares ? Axis{0, 1, 0.25} : axis_for(0, most, 6);
-  std::string svg = open_svg(chart, bottom + 42) + (legend ? swatches : "");
+  std::string svg = open_svg(chart, bottom + 42) + swatches;
   for (double x = 0; x <= axis.high + axis.step / 2; x += axis.step) {
     double place = axis.place(x, left, right);
     svg += grid_line(place, top, place, bottom) +

@@ -428,6 +428,40 @@ TEST(AblationPage, DrawsEffectsWithTheirIntervals) {
   EXPECT_FALSE(contains(html, "-1.000 to -1.000")) << "no interval from one block";
 }
 
+TEST(AblationPage, DrawsHeldOutTasksOverTheSteps) {
+  AblationPage page;
+  page.name = "x";
+  page.axes = {"rate"};
+  auto cell = [](const std::string& rate, int64_t seed, const std::string& status, std::map<int64_t, double> rates) {
+    AblationPage::Cell one;
+    one.setting = {rate};
+    one.seed = seed;
+    one.status = status;
+    one.heldout = {{"2", std::move(rates)}};
+    return one;
+  };
+  page.cells = {
+      cell("low", 1, "done", {{0, .25}, {8, .3}, {16, .5}}), cell("high", 1, "done", {{0, .25}, {8, .5}, {16, .75}}),
+      cell("high", 2, "done", {{0, .25}, {8, .7}, {16, .85}}), cell("high", 3, "failed", {{0, .25}, {8, .9}})};
+  std::string text = ablation_markdown(page), html = ablation_html(page);
+  EXPECT_TRUE(contains(text, "What RL did to each run"));
+  EXPECT_TRUE(contains(text, "| high | 2 | 25.0 | 70.0 | 85.0 |"));
+  EXPECT_TRUE(contains(text, "| high | 3 | 25.0 | 90.0 | - |")) << "as far as it got";
+  EXPECT_TRUE(contains(text, "|  | high | low |") || contains(text, "| step | high | low |"))
+      << "the one that ends higher first:\n"
+      << text;
+  EXPECT_TRUE(contains(text, "| 16 | 80.000 | 50.000 |")) << "the mean of the seeds that are done:\n" << text;
+  EXPECT_FALSE(contains(text, "level 1 while RL")) << "nothing is known of level 1";
+  EXPECT_EQ(html_problem(html), "");
+  EXPECT_EQ(undefined_colours(html), "");
+  EXPECT_TRUE(contains(html, "text-anchor=\"start\">high</text>")) << "lines have a legend without a script";
+  // More settings than colours: those that end highest.
+  for (int i = 0; i < 8; ++i) page.cells.push_back(cell(cat("r", i), 1, "done", {{0, .1}, {8, .1}, {16, .01 * i}}));
+  text = ablation_markdown(page);
+  EXPECT_TRUE(contains(text, "of 10 settings the 7 that end highest"));
+  EXPECT_TRUE(contains(text, "| step | high | low | r7 | r6 | r5 | r4 | r3 |")) << text;
+}
+
 TEST(VerdictsPage, HasARowForEachOutcomeAndStage) {
   std::string page = read_file(fs::path(TRITONRL_SOURCE_DIR) / "docs/verdicts.md");
   for (int o = 0; o < kOutcomeCount; ++o) {

@@ -103,7 +103,8 @@ at::Tensor attention(const at::Tensor& qkv, const Sequences& sequences, const He
     Heads part = split_heads(qkv, starts[s], starts[s + 1], heads, kv_heads, d);
     at::Tensor result;
     if (qkv.is_cpu()) {
-      auto [o, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(part.q, part.k, part.v, 0.0, true);
+      auto [o, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(for_product(part.q), for_product(part.k),
+                                                                            for_product(part.v), 0.0, true);
       result = o;
       if (saved) {
         saved->out.push_back(o);
@@ -140,7 +141,8 @@ at::Tensor attention_backward(const at::Tensor& dout, const at::Tensor& qkv, con
     at::Tensor dq, dk, dv;
     if (qkv.is_cpu()) {
       std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          g, part.q, part.k, part.v, saved.out[s], saved.logsumexp[s], 0.0, true);
+          for_product(g), for_product(part.q), for_product(part.k), for_product(part.v), saved.out[s],
+          saved.logsumexp[s], 0.0, true);
     } else {  // Probabilities are computed again rather than kept: L x L a head.
       auto p = causal_probabilities(part);
       auto low = p.to(qkv.scalar_type());

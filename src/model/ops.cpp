@@ -144,6 +144,11 @@ int64_t weight_bytes(const Linear& w) {
   return bytes;
 }
 
+at::Tensor for_product(const at::Tensor& t) {
+  static const bool slow = std::string_view(kernels().name) != "avx512";
+  return slow && t.is_cpu() && is_half(t) ? t.to(at::kFloat) : t;
+}
+
 at::Tensor linear(const Linear& w, const at::Tensor& x) {
   at::Tensor out;
   if (x.is_cpu()) {

@@ -58,6 +58,10 @@ void linear_add_(const Linear& w, const at::Tensor& x_TK, at::Tensor& residual_T
 at::Tensor linear_transposed(const Linear& w,
                              const at::Tensor& dy_TN);  // dy W -> TK. REQUIRES: for_training; no update.
 
+// What ATen's products are given: floats where its bfloat16 ones are plain loops (a CPU whose kernels here are not the
+// AVX-512 ones: there they take ten times as long as in float), else the tensor as it is.
+at::Tensor for_product(const at::Tensor& t);
+
 at::Tensor rms_norm(const at::Tensor& x_TH, const at::Tensor& weight_H, double eps, at::ScalarType dtype,
                     at::Tensor* inverse_T = nullptr);
 void rms_norm_backward_add_(const at::Tensor& dy_TH, const at::Tensor& x_TH, const at::Tensor& weight_H,

@@ -128,16 +128,16 @@ class Graph {
     std::vector<at::Tensor> a;
     for (const auto& pair : pairs) {
       a.push_back(pair.a_RK.to(w_.dtype));
-      s.b.push_back(pair.b_NR.to(w_.dtype));
+      s.b.push_back(for_product(pair.b_NR.to(w_.dtype)));
     }
-    s.a_cat = at::cat(a);
+    s.a_cat = for_product(at::cat(a));
     at::Tensor input = x;
     double p = adapter_->config.dropout;
     if ((keep_ || inputs_only_) && p > 0) {
       s.dropout_seed = dropout_.at(site).next_u64();
       input = s.input = seeded_dropout(x, p, s.dropout_seed);
     }
-    s.low = at::linear(input, s.a_cat);
+    s.low = at::linear(for_product(input), s.a_cat);
     int64_t rank = adapter_->config.rank;
     for (size_t i = 0; i < pairs.size(); ++i) {
       auto from = static_cast<int64_t>(i) * rank;
@@ -165,13 +165,13 @@ class Graph {
     auto dlow = at::empty_like(s.low);
     for (size_t i = 0; i < pairs.size(); ++i) {
       auto from = static_cast<int64_t>(i) * rank;
-      auto part = pairs.size() == 1 ? dy : dy.slice(1, pairs[i].offset, pairs[i].offset + s.b[i].size(0));
+      auto part = for_product(pairs.size() == 1 ? dy : dy.slice(1, pairs[i].offset, pairs[i].offset + s.b[i].size(0)));
       auto low = s.low.slice(1, from, from + rank);
       dlow.slice(1, from, from + rank).copy_(at::mm(part, s.b[i]));
       pairs[i].grad_b.add_(at::mm(part.t(), low), adapter_->scale());
     }
     dlow.mul_(adapter_->scale());
-    auto da = at::mm(dlow.t(), input);
+    auto da = at::mm(dlow.t(), for_product(input));
     for (size_t i = 0; i < pairs.size(); ++i) {
       auto from = static_cast<int64_t>(i) * rank;
       pairs[i].grad_a.add_(da.slice(0, from, from + rank));

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#if defined(__AVX512F__)
 #include <immintrin.h>
-#endif
 
 #include "model/cpu/kernels.h"
 

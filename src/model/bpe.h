@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,8 @@ class Bpe {
   // Appends the ids of `word`. Bytes without a token are left out, as `tokenizers` does when there is no unknown token.
   // O(n log n), so a word of megabytes is no trap. Any thread.
   void encode(std::string_view word, std::vector<int32_t>& ids) const;
+  // The same from tokens that are there already, a character each.
+  void merge(std::span<const int32_t> tokens, std::vector<int32_t>& ids) const;
 
  private:
   struct Slot {

@@ -145,6 +145,29 @@ TEST_F(JinjaTemplates, MatchTransformers) {
   EXPECT_EQ(chats.size(), 3u);
 }
 
+TEST_F(JinjaTemplates, MatchTransformersWithLlama2sPipeline) {
+  Tokenizer tokenizer = Tokenizer::load(kGolden / "llama2_tiny");
+  ChatTemplate chat = ChatTemplate::load(kGolden / "llama2_tiny");
+  int rows = 0;
+  for_each_json_line(kGolden / "llama2_chat.jsonl", [&](int64_t line, const Json& row) {
+    std::vector<Message> messages;
+    for (const Json& message : row["messages"]) messages.push_back({message["role"], message["content"]});
+    std::string text = row["text"];
+    auto ids = row["ids"].get<std::vector<int32_t>>();
+    EXPECT_EQ(chat.render(messages, false), text) << "line " << line;
+    EXPECT_EQ(chat.encode(tokenizer, messages, false), ids) << "line " << line;
+    if (messages.size() >= 2) {  // Prompt and answer one after the other are the conversation's first tokens.
+      std::vector<int32_t> together = chat.encode(tokenizer, {messages[0]}, true);
+      auto answer = tokenizer.encode_parts(chat.answer(tokenizer, messages[1].content), together);
+      together.insert(together.end(), answer.begin(), answer.end());
+      EXPECT_EQ(together, chat.encode(tokenizer, {messages[0], messages[1]}, false)) << "line " << line;
+      EXPECT_EQ(together.back(), 2);
+    }
+    ++rows;
+  });
+  EXPECT_GE(rows, 50);
+}
+
 // The templates known by heart, by Jinja: a space that changes nothing but recognition.
 TEST_F(JinjaTemplates, RunTheKnownOnesToo) {
   std::vector<Message> messages = {{"user", " a\n"}, {"assistant", "b"}, {"user", "c"}};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <mutex>
 #include <unordered_map>
 
@@ -34,7 +35,7 @@ struct AddedToken {
 
 Error bad(const std::string& what, const std::string& where) {
   return usage_error(what, where,
-                     "byte-level BPE is supported: SmolLM2, Qwen2.5, Llama 3, DeepSeek-Coder and the like");
+                     "BPE is supported as SmolLM2, Qwen2.5, Llama 3, DeepSeek-Coder, Llama 2 and CodeLlama have it");
 }
 
 int32_t checked_id(const Json& id, const std::string& token, const std::string& where) {
@@ -55,6 +56,41 @@ const Json& member(const Json& object, const char* key, const std::string& where
   return *it;
 }
 
+constexpr std::string_view kSpace = "\u2581";  // For spaces, with byte fallback.
+
+// What a token of a vocabulary with byte fallback stands for: "<0x0A>" for the byte, others for their text.
+std::string fallback_bytes(const std::string& token) {
+  if (token.size() == 6 && token.starts_with("<0x") && token[5] == '>') {
+    unsigned byte = 0;
+    auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
+    if (error == std::errc() && end == token.data() + 5) return std::string(1, static_cast<char>(byte));
+  }
+  return replace_all(token, kSpace, " ");
+}
+
+// Llama 2's: a space in front, spaces as U+2581, and back.
+void check_fallback_pipeline(const Json& tokenizer, const std::string& where) {
+  auto replace = [](std::string_view from, std::string_view to) {
+    return Json{{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+  };
+  const Json normalizer = {{"type", "Sequence"},
+                           {"normalizers", {{{"type", "Prepend"}, {"prepend", kSpace}}, replace(" ", kSpace)}}};
+  const Json decoder = {{"type", "Sequence"},
+                        {"decoders",
+                         {replace(kSpace, " "),
+                          {{"type", "ByteFallback"}},
+                          {{"type", "Fuse"}},
+                          {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
+  auto expect = [&](const char* key, const Json& expected) {
+    auto it = tokenizer.find(key);
+    if ((it == tokenizer.end() ? Json() : *it) == expected) return;
+    throw bad(cat("byte fallback with the ", key, " ", it == tokenizer.end() ? "null" : valid_utf8(it->dump())), where);
+  };
+  expect("normalizer", normalizer);
+  expect("pre_tokenizer", Json());
+  expect("decoder", decoder);
+}
+
 // What puts tokens at the ends of a text may be there: we add none, chat templates spell theirs.
 void check_post_processor(const Json& post, const std::string& where) {
   if (post.is_null()) return;
@@ -70,11 +106,14 @@ void check_post_processor(const Json& post, const std::string& where) {
 
 struct Tokenizer::State {
   std::string where;
-  std::optional<PreTokenizer> pre_tokenizer;
+  std::optional<PreTokenizer> pre_tokenizer;  // Without byte fallback.
   std::optional<Bpe> bpe;
+  bool byte_fallback = false;  // Llama 2's pipeline.
+  std::array<int32_t, 256> byte_ids = {};
   StringMap<int32_t> ids;                          // Token text -> id.
   std::vector<std::string> bytes;                  // By id.
   std::vector<char> defined, special, only_added;  // The last: not of the model's vocabulary.
+  std::vector<char> cut_out;                       // Added tokens.
   int32_t defined_count = 0;
   bool ignore_merges = false;     // A word that is a token as a whole is not merged up to it.
   std::vector<AddedToken> added;  // Longest first.
@@ -89,11 +128,12 @@ struct Tokenizer::State {
   void define(const std::string& token, int32_t id) {
     auto index = static_cast<size_t>(id);
     if (index >= bytes.size())
-      bytes.resize(index + 1), defined.resize(index + 1), special.resize(index + 1), only_added.resize(index + 1);
+      bytes.resize(index + 1), defined.resize(index + 1), special.resize(index + 1), only_added.resize(index + 1),
+          cut_out.resize(index + 1);
     if (defined[index]) throw bad(cat("two tokens have the id ", id), where);
     defined[index] = 1;
     ++defined_count;
-    bytes[index] = byte_level_bytes(token);
+    bytes[index] = byte_fallback ? fallback_bytes(token) : byte_level_bytes(token);
     ids.emplace(token, id);
   }
 
@@ -107,15 +147,19 @@ struct Tokenizer::State {
   void load_model(const Json& model);
   void load_added(const Json& tokens);
   void encode_words(std::string_view text, std::vector<int32_t>& out) const;
+  void encode_with_fallback(std::string_view text, bool goes_on, std::vector<int32_t>& out) const;
   void encode_word(std::string_view word, std::vector<int32_t>& out) const;
 };
 
 void Tokenizer::State::load_model(const Json& model) {
   const Json& type = member(model, "type", where);
   if (type != "BPE") {
-    throw usage_error(cat("unknown tokenizer model type ", type.dump()), where, "only byte-level BPE is supported");
+    throw usage_error(cat("unknown tokenizer model type ", type.dump()), where, "only BPE is supported");
   }
-  for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"}) {
+  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "unk_token", "ignore_merges"}) {
+    std::string_view name = key;
+    if (name == "ignore_merges" && !byte_fallback) continue;
+    if (name == "unk_token" && byte_fallback) continue;  // No character is unknown.
     if (!is_off(model, key))
       throw bad(cat("the BPE option ", key, " = ", model[key].dump(), " is not supported"), where);
   }
@@ -140,9 +184,12 @@ void Tokenizer::State::load_model(const Json& model) {
     size_t n = list.size();
     list.push_back({id_of(left, n), id_of(right, n), id_of(left + right, n)});
   }
-  std::array<int32_t, 256> byte_ids;
   for (int b = 0; b < 256; ++b) {
-    auto it = ids.find(byte_level_text(std::string(1, static_cast<char>(b))));
+    constexpr const char* kHex = "0123456789ABCDEF";
+    std::string token = byte_fallback ? cat("<0x", std::string(1, kHex[b / 16]), std::string(1, kHex[b % 16]), ">")
+                                      : byte_level_text(std::string(1, static_cast<char>(b)));
+    auto it = ids.find(token);
+    if (it == ids.end() && byte_fallback) throw bad(cat("the token ", token, " is missing"), where);
     byte_ids[static_cast<size_t>(b)] = it == ids.end() ? -1 : it->second;
   }
   bpe.emplace(byte_ids, list);
@@ -155,7 +202,10 @@ void Tokenizer::State::load_added(const Json& tokens) {
     if (!content.is_string() || content == "") throw bad("an added token has no content", where);
     std::string text = content.get<std::string>();
     for (const char* key : {"lstrip", "rstrip", "single_word", "normalized"}) {
-      if (key == std::string_view("normalized") && !pre_tokenizer->uses_nfc()) continue;  // Nothing is normalised.
+      if (key == std::string_view("normalized")) {
+        // Nothing is normalised, or it is a control token, which `transformers` takes as it is whatever this says.
+        if (byte_fallback ? !is_off(token, "special") : !pre_tokenizer->uses_nfc()) continue;
+      }
       if (!is_off(token, key)) throw bad(cat("added token ", text, ": ", key, " is not supported"), where);
     }
     int32_t id = checked_id(member(token, "id", where), text, where);
@@ -167,6 +217,7 @@ void Tokenizer::State::load_added(const Json& tokens) {
       throw bad(cat("added token ", text, " has the ids ", known->second, " and ", id), where);
     }
     special[static_cast<size_t>(id)] = !is_off(token, "special");
+    cut_out[static_cast<size_t>(id)] = 1;
     starts_added[static_cast<unsigned char>(text[0])] = true;
     added.push_back({std::move(text), id});
   }
@@ -207,6 +258,26 @@ void Tokenizer::State::encode_words(std::string_view text, std::vector<int32_t>&
   }
 }
 
+// `goes_on`: from text that is encoded already.
+void Tokenizer::State::encode_with_fallback(std::string_view text, bool goes_on, std::vector<int32_t>& out) const {
+  if (text.empty()) return;
+  std::string normal = cat(goes_on ? "" : kSpace, replace_all(std::string(text), " ", kSpace));
+  std::vector<int32_t> tokens;
+  for (size_t at = 0; at < normal.size();) {
+    size_t length = 1;
+    while (at + length < normal.size() && (static_cast<unsigned char>(normal[at + length]) & 0xc0) == 0x80) ++length;
+    std::string_view character(normal.data() + at, length);
+    auto it = ids.find(character);
+    if (it != ids.end() && !only_added[static_cast<size_t>(it->second)]) {
+      tokens.push_back(it->second);
+    } else {
+      for (char c : character) tokens.push_back(byte_ids[static_cast<unsigned char>(c)]);
+    }
+    at += length;
+  }
+  bpe->merge(tokens, out);
+}
+
 Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
@@ -216,13 +287,18 @@ Tokenizer Tokenizer::parse(const Json& tokenizer, const std::string& where) {
   auto state = std::make_unique<State>();
   state->where = where;
   if (!tokenizer.is_object()) throw bad("not a JSON object", where);
-  state->pre_tokenizer = PreTokenizer::from_json(tokenizer, where);
-  state->load_model(member(tokenizer, "model", where));
-  if (tokenizer.contains("added_tokens")) state->load_added(tokenizer["added_tokens"]);
-  const Json& decoder = member(tokenizer, "decoder", where);
-  if (!decoder.is_object() || decoder.value("type", "") != "ByteLevel") {
-    throw bad(cat("unknown decoder ", decoder.dump()), where);
+  const Json &model = member(tokenizer, "model", where), &decoder = member(tokenizer, "decoder", where);
+  state->byte_fallback = model.is_object() && !is_off(model, "byte_fallback");
+  if (state->byte_fallback) {
+    check_fallback_pipeline(tokenizer, where);
+  } else {
+    state->pre_tokenizer = PreTokenizer::from_json(tokenizer, where);
+    if (!decoder.is_object() || decoder.value("type", "") != "ByteLevel") {
+      throw bad(cat("unknown decoder ", decoder.dump()), where);
+    }
   }
+  state->load_model(model);
+  if (tokenizer.contains("added_tokens")) state->load_added(tokenizer["added_tokens"]);
   if (auto post = tokenizer.find("post_processor"); post != tokenizer.end()) check_post_processor(*post, where);
   return Tokenizer(std::move(state));
 }
@@ -270,12 +346,18 @@ std::vector<int32_t> Tokenizer::encode_plain(std::string_view text) const {
   return encode_parts({&part, 1});
 }
 
-std::vector<int32_t> Tokenizer::encode_parts(std::span<const TextPart> parts) const {
+std::vector<int32_t> Tokenizer::encode_parts(std::span<const TextPart> parts, std::span<const int32_t> behind) const {
   const State& state = *state_;
   std::vector<int32_t> out;
   std::string waiting;  // Between two added tokens, so far.
+  bool goes_on = !behind.empty() && is_defined(behind.back()) && !state.cut_out[static_cast<size_t>(behind.back())];
   auto encode_waiting = [&] {
-    state.encode_words(utf8_lossy(waiting), out);
+    if (state.byte_fallback) {
+      state.encode_with_fallback(utf8_lossy(waiting), goes_on, out);
+    } else {
+      state.encode_words(utf8_lossy(waiting), out);
+    }
+    goes_on = false;
     waiting.clear();
   };
   for (const TextPart& part : parts) {
@@ -312,6 +394,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
   for (int32_t id : ids) {
     if (!skip_special || !is_special(id)) bytes += bytes_of(id);
   }
+  if (state_->byte_fallback && bytes.starts_with(' ')) bytes.erase(0, 1);
   return utf8_lossy(bytes);
 }
 
@@ -335,7 +418,10 @@ std::optional<int32_t> Tokenizer::pad_id() const { return state_->pad_id; }
 
 std::string StreamDecoder::push(int32_t id) {
   if (skip_special_ && tokenizer_->is_special(id)) return "";
-  waiting_ += tokenizer_->bytes_of(id);
+  std::string_view bytes = tokenizer_->bytes_of(id);
+  if (!begun_ && tokenizer_->state_->byte_fallback && bytes.starts_with(' ')) bytes.remove_prefix(1);
+  begun_ |= !tokenizer_->bytes_of(id).empty();
+  waiting_ += bytes;
   size_t ready = waiting_.size() - unfinished_utf8(waiting_);
   std::string out = utf8_lossy(std::string_view(waiting_).substr(0, ready));
   waiting_.erase(0, ready);
@@ -345,6 +431,7 @@ std::string StreamDecoder::push(int32_t id) {
 std::string StreamDecoder::finish() {
   std::string out = utf8_lossy(waiting_);
   waiting_.clear();
+  begun_ = false;
   return out;
 }
 

@@ -5,6 +5,10 @@
 //   text -> added tokens cut out -> normalised -> words -> merged bytes -> ids          (encode)
 //   ids -> bytes -> UTF-8, what is not valid replaced by U+FFFD                         (decode)
 //
+// And for Llama 2's and CodeLlama's, which came from SentencePiece: a space is U+2581 and stands in front of every
+// stretch of text, all of which is one word; its characters are merged, those without a token as their bytes; a space
+// in front of what is decoded is left out.
+//
 // No token is ever added at the ends: prompts get theirs from the chat template (chat_template.h).
 // Thread rule: all const methods may be called from any thread.
 #pragma once
@@ -44,11 +48,13 @@ class Tokenizer {
   // The same, but no text can become an added token: for content that comes from outside.
   std::vector<int32_t> encode_plain(std::string_view text) const;
   // The parts as one text, words across their borders included, in which only parts marked so spell added tokens.
-  std::vector<int32_t> encode_parts(std::span<const TextPart> parts) const;
+  // `behind`: ids that it comes after. Where they end with text, Llama 2's puts no space in front of more.
+  std::vector<int32_t> encode_parts(std::span<const TextPart> parts, std::span<const int32_t> behind = {}) const;
 
   // Valid UTF-8. Undefined ids give nothing; skip_special leaves out tokens marked special ("<|im_end|>").
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
-  // What one id adds to the output: bytes that may be a part of a character. Empty for undefined ids.
+  // What one id adds to the output (but for a space in front of all, see above): bytes that may be a part of a
+  // character. Empty for undefined ids.
   std::string_view bytes_of(int32_t id) const;
 
   // Spelled as in tokenizer.json ("\u0120the", "<|im_end|>").
@@ -66,6 +72,7 @@ class Tokenizer {
   std::optional<int32_t> pad_id() const;
 
  private:
+  friend class StreamDecoder;
   struct State;
   explicit Tokenizer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
@@ -83,7 +90,7 @@ class StreamDecoder {
 
  private:
   const Tokenizer* tokenizer_;
-  bool skip_special_;
+  bool skip_special_, begun_ = false;
   std::string waiting_;  // At most 3 bytes between calls.
 };
 

@@ -104,6 +104,86 @@ TEST(PreTokenizer, RunsOtherPipelinesStepByStep) {
   EXPECT_EQ(rows, 2100);
 }
 
+TEST(Tokenizer, MatchesTokenizersWithLlama2sPipeline) {
+  Tokenizer tokenizer = Tokenizer::load(kGolden / "llama2_tiny");
+  int wrong = 0, rows = 0;
+  for_each_json_line(kGolden / "llama2.jsonl", [&](int64_t line, const Json& row) {
+    auto ids = row["ids"].get<std::vector<int32_t>>();
+    std::string streamed;
+    StreamDecoder stream(tokenizer, true);
+    for (int32_t id : ids) streamed += stream.push(id);
+    streamed += stream.finish();
+    bool equal = tokenizer.encode(row["t"].get<std::string>()) == ids && tokenizer.decode(ids) == row["all"] &&
+                 tokenizer.decode(ids, true) == row["skip"] && streamed == row["skip"];
+    if (!equal && ++wrong <= 5) {
+      ADD_FAILURE() << "line " << line << ": " << row.dump() << "\n  ours "
+                    << Json(tokenizer.encode(row["t"].get<std::string>())).dump() << " "
+                    << Json(tokenizer.decode(ids)).dump() << " " << Json(streamed).dump();
+    }
+    ++rows;
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(rows, 1200);
+  EXPECT_THAT(tokenizer.eos_ids(), ElementsAre(2));
+}
+
+TEST(Tokenizer, WithLlama2sPipelineTextGoesOn) {
+  Tokenizer tokenizer = Tokenizer::load(kGolden / "llama2_tiny");
+  auto parts = [&](std::vector<TextPart> list, std::vector<int32_t> behind = {}) {
+    return tokenizer.encode_parts(list, behind);
+  };
+  std::vector<int32_t> whole = tokenizer.encode("<s>[INST] mask [/INST] import triton </s>");
+  std::vector<int32_t> out = tokenizer.encode("<s>[INST] mask [/INST]"),
+                       answer = parts({{" import triton </s>", true}}, out);
+  out.insert(out.end(), answer.begin(), answer.end());
+  EXPECT_EQ(out, whole) << "no second space between a prompt and its answer";
+  EXPECT_EQ(tokenizer.decode(answer, true), "import triton ") << "one space in front is left out";
+  EXPECT_EQ(parts({{"mask", true}}, {1}), tokenizer.encode("mask")) << "<s> ends no text";
+  EXPECT_EQ(parts({{"</s>", false}}), tokenizer.encode_plain("</s>"));
+  EXPECT_THAT(tokenizer.encode_plain("</s>"), testing::Not(testing::Contains(2)));
+  EXPECT_TRUE(parts({{"", false}}).empty());
+  // A second text of the same decoder begins anew.
+  StreamDecoder stream(tokenizer);
+  for (int round = 0; round < 2; ++round) {
+    std::string text;
+    for (int32_t id : tokenizer.encode("  mask")) text += stream.push(id);
+    EXPECT_EQ(text + stream.finish(), "  mask");
+  }
+}
+
+TEST(Tokenizer, RefusesByteFallbackWithoutAllBytesOrWithAnotherPipeline) {
+  Json good = read_json(kGolden / "llama2_tiny/tokenizer.json");
+  auto refusal = [](const Json& json) -> std::string {
+    try {
+      Tokenizer::parse(json, "x");
+      return "accepted";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal(good), "accepted");
+  Json bad = good;
+  bad["model"]["vocab"].erase("<0x7F>");
+  EXPECT_THAT(refusal(bad), HasSubstr("<0x7F>"));
+  bad = good;
+  bad["normalizer"]["normalizers"].erase(0);
+  EXPECT_THAT(refusal(bad), HasSubstr("byte fallback with the normalizer"));
+  bad = good;
+  bad["pre_tokenizer"] = {{"type", "Metaspace"}};
+  EXPECT_THAT(refusal(bad), HasSubstr("byte fallback with the pre_tokenizer"));
+  bad = good;
+  bad["decoder"]["decoders"].erase(3);
+  EXPECT_THAT(refusal(bad), HasSubstr("byte fallback with the decoder"));
+  bad = good;
+  bad["model"]["ignore_merges"] = true;
+  EXPECT_THAT(refusal(bad), HasSubstr("ignore_merges"));
+  bad = good;
+  bad["added_tokens"][1]["normalized"] = true;  // As older files of Llama 2 have it.
+  EXPECT_EQ(refusal(bad), "accepted");
+  bad["added_tokens"][1]["special"] = false;
+  EXPECT_THAT(refusal(bad), HasSubstr("normalized"));
+}
+
 TEST(PreTokenizer, KnowsAllPunctuation) {
   Json split = {{"type", "Split"}, {"pattern", {{"Regex", "\\p{P}"}}}, {"behavior", "Isolated"}, {"invert", false}};
   Json last = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
@@ -312,7 +392,7 @@ TEST(Tokenizer, RefusesUnknownPipelines) {
   EXPECT_THAT(changed("/normalizer", {{"type", "NFKC"}}), HasSubstr("unknown tokenizer pattern: normalizer"));
   EXPECT_THAT(changed("/model/type", "Unigram"), HasSubstr("unknown tokenizer model type \"Unigram\""));
   EXPECT_THAT(changed("/model/unk_token", "<unk>"), HasSubstr("unk_token"));
-  EXPECT_THAT(changed("/model/byte_fallback", true), HasSubstr("byte_fallback"));
+  EXPECT_THAT(changed("/model/byte_fallback", true), HasSubstr("byte fallback with the normalizer"));
   EXPECT_THAT(changed("/decoder/type", "WordPiece"), HasSubstr("unknown decoder"));
   EXPECT_THAT(changed("/post_processor/type", "RobertaProcessing"), HasSubstr("post_processor"));
   EXPECT_THAT(changed("/post_processor", {{"type", "Sequence"}, {"processors", {{{"type", "BertProcessing"}}}}}),

@@ -4,8 +4,8 @@
 // Sequences lie one behind the other without padding and do not see each other. Only what is trained gets gradients (an
 // adapter, or every weight: LoraAdapter::full, which then also stands in for the weights that are passed), so no
 // gradient of a frozen matrix is ever formed, the head runs on the rows that carry loss alone, and logits exist one
-// chunk of rows at a time. Distributions are over the tokens that can be sampled (Weights::vocab_limit), as the sampler's
-// are: a model's padded rows have no share. Autograd is the oracle in the tests.
+// chunk of rows at a time. Distributions are over the tokens that can be sampled (Weights::vocab_limit), as the
+// sampler's are: a model's padded rows have no share. Autograd is the oracle in the tests.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
 
 EncodedExample Policy::encode_example(const std::vector<int32_t>& prompt, const std::string& answer) const {
   EncodedExample out{prompt, static_cast<int64_t>(prompt.size())};
-  auto tokens = tokenizer().encode_parts(text_->chat.answer(tokenizer(), answer));
+  auto tokens = tokenizer().encode_parts(text_->chat.answer(tokenizer(), answer), prompt);
   out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
   return out;
 }

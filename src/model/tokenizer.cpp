@@ -110,6 +110,7 @@ struct Tokenizer::State {
   std::optional<Bpe> bpe;
   bool byte_fallback = false;  // Llama 2's pipeline.
   std::array<int32_t, 256> byte_ids = {};
+  std::vector<Merge> merges;
   StringMap<int32_t> ids;                          // Token text -> id.
   std::vector<std::string> bytes;                  // By id.
   std::vector<char> defined, special, only_added;  // The last: not of the model's vocabulary.
@@ -146,6 +147,7 @@ struct Tokenizer::State {
 
   void load_model(const Json& model);
   void load_added(const Json& tokens);
+  void make_bpe();
   void encode_words(std::string_view text, std::vector<int32_t>& out) const;
   void encode_with_fallback(std::string_view text, bool goes_on, std::vector<int32_t>& out) const;
   void encode_word(std::string_view word, std::vector<int32_t>& out) const;
@@ -164,14 +166,12 @@ void Tokenizer::State::load_model(const Json& model) {
       throw bad(cat("the BPE option ", key, " = ", model[key].dump(), " is not supported"), where);
   }
   ignore_merges = !is_off(model, "ignore_merges");
-  const Json &vocab = member(model, "vocab", where), &merges = member(model, "merges", where);
-  if (!vocab.is_object() || vocab.empty() || !merges.is_array())
-    throw bad("vocab or merges have the wrong type", where);
+  const Json &vocab = member(model, "vocab", where), &list = member(model, "merges", where);
+  if (!vocab.is_object() || vocab.empty() || !list.is_array()) throw bad("vocab or merges have the wrong type", where);
   for (const auto& [token, id] : vocab.items()) define(token, checked_id(id, token, where));
 
-  std::vector<Merge> list;
-  list.reserve(merges.size());
-  for (const Json& merge : merges) {  // "a b" or, since tokenizers 0.20, ["a", "b"].
+  merges.reserve(list.size());
+  for (const Json& merge : list) {  // "a b" or, since tokenizers 0.20, ["a", "b"].
     std::string left, right;
     if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
       left = merge[0], right = merge[1];
@@ -179,10 +179,10 @@ void Tokenizer::State::load_model(const Json& model) {
       const auto& text = merge.get_ref<const std::string&>();
       left = text.substr(0, text.find(' ')), right = text.substr(text.find(' ') + 1);
     } else {
-      throw bad(cat("merge ", list.size(), " is not a pair: ", valid_utf8(merge.dump())), where);
+      throw bad(cat("merge ", merges.size(), " is not a pair: ", valid_utf8(merge.dump())), where);
     }
-    size_t n = list.size();
-    list.push_back({id_of(left, n), id_of(right, n), id_of(left + right, n)});
+    size_t n = merges.size();
+    merges.push_back({id_of(left, n), id_of(right, n), id_of(left + right, n)});
   }
   for (int b = 0; b < 256; ++b) {
     constexpr const char* kHex = "0123456789ABCDEF";
@@ -192,7 +192,13 @@ void Tokenizer::State::load_model(const Json& model) {
     if (it == ids.end() && byte_fallback) throw bad(cat("the token ", token, " is missing"), where);
     byte_ids[static_cast<size_t>(b)] = it == ids.end() ? -1 : it->second;
   }
-  bpe.emplace(byte_ids, list);
+}
+
+// Without the merges that make control tokens of text: CodeLlama's "\u2581<PRE>" is one of its vocabulary's words.
+void Tokenizer::State::make_bpe() {
+  std::erase_if(merges, [&](const Merge& merge) { return special[static_cast<size_t>(merge.result)]; });
+  bpe.emplace(byte_ids, merges);
+  merges = {};
 }
 
 void Tokenizer::State::load_added(const Json& tokens) {
@@ -203,7 +209,7 @@ void Tokenizer::State::load_added(const Json& tokens) {
     std::string text = content.get<std::string>();
     for (const char* key : {"lstrip", "rstrip", "single_word", "normalized"}) {
       if (key == std::string_view("normalized")) {
-        // Nothing is normalised, or it is a control token, which `transformers` takes as it is whatever this says.
+        // Nothing is normalised; or it is a control token, which is cut out of the text as it stands (tokenizer.h).
         if (byte_fallback ? !is_off(token, "special") : !pre_tokenizer->uses_nfc()) continue;
       }
       if (!is_off(token, key)) throw bad(cat("added token ", text, ": ", key, " is not supported"), where);
@@ -261,14 +267,15 @@ void Tokenizer::State::encode_words(std::string_view text, std::vector<int32_t>&
 // `goes_on`: from text that is encoded already.
 void Tokenizer::State::encode_with_fallback(std::string_view text, bool goes_on, std::vector<int32_t>& out) const {
   if (text.empty()) return;
-  std::string normal = cat(goes_on ? "" : kSpace, replace_all(std::string(text), " ", kSpace));
+  std::string normal(goes_on ? "" : kSpace);
+  for (char c : text) c == ' ' ? normal += kSpace : normal += c;
   std::vector<int32_t> tokens;
   for (size_t at = 0; at < normal.size();) {
     size_t length = 1;
     while (at + length < normal.size() && (static_cast<unsigned char>(normal[at + length]) & 0xc0) == 0x80) ++length;
     std::string_view character(normal.data() + at, length);
     auto it = ids.find(character);
-    if (it != ids.end() && !only_added[static_cast<size_t>(it->second)]) {
+    if (it != ids.end() && !only_added[static_cast<size_t>(it->second)] && !special[static_cast<size_t>(it->second)]) {
       tokens.push_back(it->second);
     } else {
       for (char c : character) tokens.push_back(byte_ids[static_cast<unsigned char>(c)]);
@@ -299,6 +306,7 @@ Tokenizer Tokenizer::parse(const Json& tokenizer, const std::string& where) {
   }
   state->load_model(model);
   if (tokenizer.contains("added_tokens")) state->load_added(tokenizer["added_tokens"]);
+  state->make_bpe();
   if (auto post = tokenizer.find("post_processor"); post != tokenizer.end()) check_post_processor(*post, where);
   return Tokenizer(std::move(state));
 }

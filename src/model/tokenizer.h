@@ -7,7 +7,11 @@
 //
 // And for Llama 2's and CodeLlama's, which came from SentencePiece: a space is U+2581 and stands in front of every
 // stretch of text, all of which is one word; its characters are merged, those without a token as their bytes; a space
-// in front of what is decoded is left out.
+// in front of what is decoded is left out, whatever it stands behind.
+//
+// On purpose unlike `tokenizers`: merges never make a control token (of CodeLlama's, text could spell "\u2581<PRE>");
+// Llama 2's are cut out of the text as it stands even where their file says "normalized" (`tokenizers` would then find
+// "</s>" behind a space only); bytes that are no UTF-8 become one U+FFFD a stretch, and valid ones beside them stay.
 //
 // No token is ever added at the ends: prompts get theirs from the chat template (chat_template.h).
 // Thread rule: all const methods may be called from any thread.

@@ -151,6 +151,36 @@ TEST(Tokenizer, WithLlama2sPipelineTextGoesOn) {
   }
 }
 
+// CodeLlama's markers are words of its vocabulary that merges lead up to.
+TEST(Tokenizer, TextDoesNotMergeIntoAControlToken) {
+  Json json = read_json(kGolden / "llama2_tiny/tokenizer.json");
+  Json &vocab = json["model"]["vocab"], &merges = json["model"]["merges"], &added = json["added_tokens"];
+  auto word = [&](const std::string& text, int id) { vocab[text] = id; };
+  int marker = added.back()["id"];
+  ASSERT_EQ(added.back()["content"], "\u2581<PRE>");
+  added.erase(added.size() - 1);
+  word("\u2581<", marker), word("\u2581<e", marker + 1), word("\u2581<eo", marker + 2), word("\u2581<eot", marker + 3);
+  word("\u2581<eot>", marker + 4);
+  Json first =
+      Json::array({{"\u2581", "<"}, {"\u2581<", "e"}, {"\u2581<e", "o"}, {"\u2581<eo", "t"}, {"\u2581<eot", ">"}});
+  first.insert(first.end(), merges.begin(), merges.end());
+  merges = first;
+  std::vector<int32_t> merged = Tokenizer::parse(json, "x").encode("<eot>");
+  EXPECT_THAT(merged, ElementsAre(marker + 4)) << "a word like others";
+  added.push_back({{"id", marker + 4}, {"content", "\u2581<eot>"}, {"special", true}, {"normalized", false}});
+  Tokenizer tokenizer = Tokenizer::parse(json, "x");
+  EXPECT_EQ(tokenizer.encode("<eot>").size(), 2u) << "up to the last merge";
+  EXPECT_EQ(tokenizer.encode_plain("<eot>").front(), marker + 3);
+  EXPECT_THAT(tokenizer.encode("\u2581<eot>"), ElementsAre(marker + 4)) << "where the template spells it";
+}
+
+TEST(Tokenizer, WithLlama2sPipelineMegabytesAreNoTrap) {
+  Tokenizer tokenizer = Tokenizer::load(kGolden / "llama2_tiny");
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += "a b ";
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
+}
+
 TEST(Tokenizer, RefusesByteFallbackWithoutAllBytesOrWithAnotherPipeline) {
   Json good = read_json(kGolden / "llama2_tiny/tokenizer.json");
   auto refusal = [](const Json& json) -> std::string {
@@ -178,8 +208,9 @@ TEST(Tokenizer, RefusesByteFallbackWithoutAllBytesOrWithAnotherPipeline) {
   bad["model"]["ignore_merges"] = true;
   EXPECT_THAT(refusal(bad), HasSubstr("ignore_merges"));
   bad = good;
-  bad["added_tokens"][1]["normalized"] = true;  // As older files of Llama 2 have it.
-  EXPECT_EQ(refusal(bad), "accepted");
+  for (Json& token : bad["added_tokens"]) token["normalized"] = true;  // As older files of Llama 2 have it.
+  std::string chat = "<s>[INST] mask [/INST] x </s><s>[INST] y";
+  EXPECT_EQ(Tokenizer::parse(bad, "x").encode(chat), Tokenizer::parse(good, "x").encode(chat));
   bad["added_tokens"][1]["special"] = false;
   EXPECT_THAT(refusal(bad), HasSubstr("normalized"));
 }

@@ -115,18 +115,15 @@ Table gains_table(const AblationPage& page) {
   return table;
 }
 
-// The start and RL's steps after which held-out tasks were answered; evenly spaced ones of more than `limit`.
-std::vector<int64_t> steps_of(const AblationPage& page, const std::string& level, size_t limit) {
+// The start and RL's steps after which held-out tasks were answered, by any cell or by those that are done.
+std::vector<int64_t> steps_of(const AblationPage& page, const std::string& level, bool done) {
   std::set<int64_t> all;
   for (const auto& cell : page.cells) {
     auto it = cell.heldout.find(level);
-    if (it == cell.heldout.end()) continue;
+    if (it == cell.heldout.end() || (done && cell.status != "done")) continue;
     for (const auto& [step, rate] : it->second) all.insert(step);
   }
-  std::vector<int64_t> steps(all.begin(), all.end()), picked;
-  if (steps.size() <= limit) return steps;
-  for (size_t i = 0; i < limit; ++i) picked.push_back(steps[i * (steps.size() - 1) / (limit - 1)]);
-  return picked;
+  return {all.begin(), all.end()};
 }
 
 std::string name_of(const AblationPage::Cell& cell) {
@@ -135,11 +132,19 @@ std::string name_of(const AblationPage::Cell& cell) {
   return name;
 }
 
-Table heldout_table(const AblationPage& page, const std::string& level, const std::vector<int64_t>& steps) {
+Table heldout_table(const AblationPage& page, const std::string& level) {
+  constexpr size_t kMost = 9;
+  std::vector<int64_t> all = steps_of(page, level, false), steps = all;
+  if (all.size() > kMost) {
+    steps.clear();
+    for (size_t i = 0; i < kMost; ++i) steps.push_back(all[i * (all.size() - 1) / (kMost - 1)]);
+  }
   Table table;
   table.caption = cat("Correct on level ", level, " after so many steps of RL, %");
+  if (steps.size() < all.size()) table.caption += cat(" (", steps.size(), " of ", all.size(), " evaluations)");
   for (const std::string& axis : page.axes) table.columns.push_back({axis, false});
   table.columns.push_back({"seed", true});
+  table.columns.push_back({"status", false});
   for (int64_t step : steps) table.columns.push_back({cat(step), true});
   for (const auto& cell : page.cells) {
     auto rates = cell.heldout.find(level);
@@ -147,6 +152,7 @@ Table heldout_table(const AblationPage& page, const std::string& level, const st
     std::vector<Cell> row;
     for (const std::string& value : cell.setting) row.push_back(text_cell(value));
     row.push_back(text_cell(cat(cell.seed)));
+    row.push_back(text_cell(cell.status));
     for (int64_t step : steps) {
       auto rate = rates->second.find(step);
       row.push_back(text_cell(rate == rates->second.end() ? "-" : fixed(100 * rate->second, 1)));
@@ -157,12 +163,14 @@ Table heldout_table(const AblationPage& page, const std::string& level, const st
 }
 
 // A line a setting, the mean over its seeds that are done; those that end highest where there are more than colours.
-Chart heldout_chart(const AblationPage& page, const std::string& level, const std::vector<int64_t>& steps) {
+Chart heldout_chart(const AblationPage& page, const std::string& level) {
+  std::vector<int64_t> steps = steps_of(page, level, true);
   constexpr const char* kColours[] = {"c-line", "c-orange", "c-green", "c-vermilion", "c-purple", "c-sky", "c-grey"};
   Chart chart;
   chart.title = cat("Correct on level ", level, " while RL goes on");
   chart.x_label = "step";
   chart.y_label = "% correct";
+  chart.join_gaps = true;  // Cells need not be evaluated after the same steps.
   std::vector<std::string> names;
   std::map<std::string, std::pair<std::vector<double>, double>> sums;  // Setting -> sum at each step, number of seeds.
   for (const auto& cell : page.cells) {
@@ -184,8 +192,10 @@ Chart heldout_chart(const AblationPage& page, const std::string& level, const st
     }
     chart.series.push_back(std::move(series));
   }
-  // What has no value at the last step comes behind all that have one.
-  auto last = [](const Series& series) { return std::isfinite(series.y.back()) ? series.y.back() : -1.0; };
+  auto last = [](const Series& series) {
+    auto it = std::find_if(series.y.rbegin(), series.y.rend(), [](double y) { return std::isfinite(y); });
+    return it == series.y.rend() ? -1.0 : *it;
+  };
   std::stable_sort(chart.series.begin(), chart.series.end(),
                    [&](const Series& a, const Series& b) { return last(a) > last(b); });
   size_t all = chart.series.size();
@@ -204,10 +214,9 @@ void add_runs(const AblationPage& page, Document* document) {
   std::vector<Block> blocks;
   if (!gains.rows.empty()) blocks.push_back(std::move(gains));
   for (const char* level : {"1", "2"}) {
-    std::vector<int64_t> steps = steps_of(page, level, 9);
-    if (steps.size() < 3) continue;  // Nothing between start and end.
-    if (Chart chart = heldout_chart(page, level, steps); !chart.series.empty()) blocks.push_back(std::move(chart));
-    blocks.push_back(heldout_table(page, level, steps));
+    if (steps_of(page, level, false).size() < 3) continue;  // Nothing between start and end.
+    if (Chart chart = heldout_chart(page, level); !chart.series.empty()) blocks.push_back(std::move(chart));
+    blocks.push_back(heldout_table(page, level));
   }
   if (blocks.empty()) return;
   document->blocks.push_back(Heading{2, "What RL did to each run"});

@@ -104,7 +104,7 @@ std::string lines_svg(const Chart& chart) {
     bool pen_down = false;
     for (size_t i = 0; i < series.y.size(); ++i) {
       if (!std::isfinite(series.y[i])) {
-        pen_down = false;
+        pen_down = pen_down && chart.join_gaps;
         continue;
       }
       std::string x = at(x_axis.place(series.x[i], left, right)), y = at(y_axis.place(series.y[i], bottom, top));

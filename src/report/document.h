@@ -80,8 +80,9 @@ struct Chart {
   std::string x_label, y_label;
   std::vector<std::string> categories;  // Bars only, top to bottom.
   std::vector<Series> series;
-  bool shares = false;  // Bars: each bar is scaled to 100 %; values stay counts.
-  std::string unit;     // Suffix of values: " s".
+  bool shares = false;     // Bars: each bar is scaled to 100 %; values stay counts.
+  bool join_gaps = false;  // Lines without a script: over values that are not finite.
+  std::string unit;        // Suffix of values: " s".
 };
 
 using Block = std::variant<Heading, Paragraph, BulletList, Table, CodeBlock, Chart>;

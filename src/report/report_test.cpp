@@ -445,8 +445,8 @@ TEST(AblationPage, DrawsHeldOutTasksOverTheSteps) {
       cell("high", 2, "done", {{0, .25}, {8, .7}, {16, .85}}), cell("high", 3, "failed", {{0, .25}, {8, .9}})};
   std::string text = ablation_markdown(page), html = ablation_html(page);
   EXPECT_TRUE(contains(text, "What RL did to each run"));
-  EXPECT_TRUE(contains(text, "| high | 2 | 25.0 | 70.0 | 85.0 |"));
-  EXPECT_TRUE(contains(text, "| high | 3 | 25.0 | 90.0 | - |")) << "as far as it got";
+  EXPECT_TRUE(contains(text, "| high | 2 | done | 25.0 | 70.0 | 85.0 |"));
+  EXPECT_TRUE(contains(text, "| high | 3 | failed | 25.0 | 90.0 | - |")) << "as far as it got";
   EXPECT_TRUE(contains(text, "|  | high | low |") || contains(text, "| step | high | low |"))
       << "the one that ends higher first:\n"
       << text;
@@ -455,6 +455,13 @@ TEST(AblationPage, DrawsHeldOutTasksOverTheSteps) {
   EXPECT_EQ(html_problem(html), "");
   EXPECT_EQ(undefined_colours(html), "");
   EXPECT_TRUE(contains(html, "text-anchor=\"start\">high</text>")) << "lines have a legend without a script";
+  // One that was evaluated after other steps, and ends earlier, has its line and its place.
+  page.cells.push_back(cell("other", 1, "done", {{0, .25}, {4, .8}, {12, .9}}));
+  text = ablation_markdown(page), html = ablation_html(page);
+  EXPECT_TRUE(contains(text, "| step | other | high | low |")) << text;
+  EXPECT_TRUE(contains(text, "| 4 | 80.000 | - | - |")) << text;
+  EXPECT_EQ(count_of(html, "d=\"M"), 3) << "lines are whole";
+  page.cells.pop_back();
   // More settings than colours: those that end highest.
   for (int i = 0; i < 8; ++i) page.cells.push_back(cell(cat("r", i), 1, "done", {{0, .1}, {8, .1}, {16, .01 * i}}));
   text = ablation_markdown(page);

@@ -198,8 +198,8 @@ void add_results(const RunData& run, Document& document) {
         cells.push_back(m->correct_within.empty() ? Cell{{plain("-")}, ""} : rate_cell(m->correct_within.back()));
       }
       if (m->speedup) {
-        cells.push_back({{plain(fixed(m->speedup->geometric_mean, 2) + "x")},
-                         cat(counted(m->speedup->faster), " faster")});
+        cells.push_back(
+            {{plain(fixed(m->speedup->geometric_mean, 2) + "x")}, cat(counted(m->speedup->faster), " faster")});
       } else {
         cells.push_back({{plain("not measured")}, ""});
       }

@@ -151,7 +151,7 @@ TEST(Assemble, AlgorithmsLieOverAnyConfig) {
       ++seen;
     }
   }
-  EXPECT_EQ(seen, 56);
+  EXPECT_EQ(seen, 60);
 }
 
 TEST(Assemble, WhatNoAlgorithmMeansIsRefused) {

@@ -5,8 +5,8 @@
 #
 #   dev/gpu_resume.sh PROGRAM OUT START KILLS CONFIG ... [ARGUMENTS of train ...]
 #
-# START is a run whose supervised part is taken over. Kills come AFTER (14) to AFTER + WITHIN (14) seconds behind a start. Prints each step's rewards of three runs: whole, again (also never
-# killed: what chance does by itself) and killed.
+# START is a run whose supervised part is taken over. Kills come AFTER (14) to AFTER + WITHIN (14) seconds behind a start.
+# Prints each step's rewards of three runs: whole, again (also never killed: what chance does by itself) and killed.
 set -euo pipefail
 program=$(realpath "$1") out=$2 start=$3 kills=$4
 shift 4

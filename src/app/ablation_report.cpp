@@ -63,9 +63,8 @@ void add_heldout(const fs::path& folder, CellResult* result) {
         if (rate != line.end()) result->heldout[level][line.value("step", int64_t{0})] = rate->get<double>();
       }
     });
-  } catch (const std::exception& error) {
-    log_warn(cat(folder.string(), ": ",
-                 error.what()));  // A line cut short in a cell that was stopped is no reason to show none.
+  } catch (const std::exception& error) {  // A line cut short in a cell that was stopped is no reason to show none.
+    log_warn(cat(folder.string(), ": ", error.what()));
   }
 }
 

@@ -110,11 +110,9 @@ struct Tokenizer::State {
   std::optional<Bpe> bpe;
   bool byte_fallback = false;  // Llama 2's pipeline.
   std::array<int32_t, 256> byte_ids = {};
-  std::vector<Merge> merges;
   StringMap<int32_t> ids;                          // Token text -> id.
   std::vector<std::string> bytes;                  // By id.
   std::vector<char> defined, special, only_added;  // The last: not of the model's vocabulary.
-  std::vector<char> cut_out;                       // Added tokens.
   int32_t defined_count = 0;
   bool ignore_merges = false;     // A word that is a token as a whole is not merged up to it.
   std::vector<AddedToken> added;  // Longest first.
@@ -129,8 +127,7 @@ struct Tokenizer::State {
   void define(const std::string& token, int32_t id) {
     auto index = static_cast<size_t>(id);
     if (index >= bytes.size())
-      bytes.resize(index + 1), defined.resize(index + 1), special.resize(index + 1), only_added.resize(index + 1),
-          cut_out.resize(index + 1);
+      bytes.resize(index + 1), defined.resize(index + 1), special.resize(index + 1), only_added.resize(index + 1);
     if (defined[index]) throw bad(cat("two tokens have the id ", id), where);
     defined[index] = 1;
     ++defined_count;
@@ -145,15 +142,17 @@ struct Tokenizer::State {
     return it->second;
   }
 
-  void load_model(const Json& model);
+  // May text become this token by being looked up or merged?
+  bool is_word(int32_t id) const { return !only_added[static_cast<size_t>(id)] && !special[static_cast<size_t>(id)]; }
+
+  std::vector<Merge> load_model(const Json& model);
   void load_added(const Json& tokens);
-  void make_bpe();
   void encode_words(std::string_view text, std::vector<int32_t>& out) const;
   void encode_with_fallback(std::string_view text, bool goes_on, std::vector<int32_t>& out) const;
   void encode_word(std::string_view word, std::vector<int32_t>& out) const;
 };
 
-void Tokenizer::State::load_model(const Json& model) {
+std::vector<Merge> Tokenizer::State::load_model(const Json& model) {
   const Json& type = member(model, "type", where);
   if (type != "BPE") {
     throw usage_error(cat("unknown tokenizer model type ", type.dump()), where, "only BPE is supported");
@@ -170,6 +169,7 @@ void Tokenizer::State::load_model(const Json& model) {
   if (!vocab.is_object() || vocab.empty() || !list.is_array()) throw bad("vocab or merges have the wrong type", where);
   for (const auto& [token, id] : vocab.items()) define(token, checked_id(id, token, where));
 
+  std::vector<Merge> merges;
   merges.reserve(list.size());
   for (const Json& merge : list) {  // "a b" or, since tokenizers 0.20, ["a", "b"].
     std::string left, right;
@@ -192,13 +192,7 @@ void Tokenizer::State::load_model(const Json& model) {
     if (it == ids.end() && byte_fallback) throw bad(cat("the token ", token, " is missing"), where);
     byte_ids[static_cast<size_t>(b)] = it == ids.end() ? -1 : it->second;
   }
-}
-
-// Without the merges that make control tokens of text: CodeLlama's "\u2581<PRE>" is one of its vocabulary's words.
-void Tokenizer::State::make_bpe() {
-  std::erase_if(merges, [&](const Merge& merge) { return special[static_cast<size_t>(merge.result)]; });
-  bpe.emplace(byte_ids, merges);
-  merges = {};
+  return merges;
 }
 
 void Tokenizer::State::load_added(const Json& tokens) {
@@ -223,7 +217,6 @@ void Tokenizer::State::load_added(const Json& tokens) {
       throw bad(cat("added token ", text, " has the ids ", known->second, " and ", id), where);
     }
     special[static_cast<size_t>(id)] = !is_off(token, "special");
-    cut_out[static_cast<size_t>(id)] = 1;
     starts_added[static_cast<unsigned char>(text[0])] = true;
     added.push_back({std::move(text), id});
   }
@@ -233,7 +226,7 @@ void Tokenizer::State::load_added(const Json& tokens) {
 void Tokenizer::State::encode_word(std::string_view word, std::vector<int32_t>& out) const {
   if (ignore_merges) {
     auto it = ids.find(byte_level_text(word));
-    if (it != ids.end() && !only_added[static_cast<size_t>(it->second)]) return out.push_back(it->second);
+    if (it != ids.end() && is_word(it->second)) return out.push_back(it->second);
   }
   bpe->encode(word, out);
 }
@@ -275,7 +268,7 @@ void Tokenizer::State::encode_with_fallback(std::string_view text, bool goes_on,
     while (at + length < normal.size() && (static_cast<unsigned char>(normal[at + length]) & 0xc0) == 0x80) ++length;
     std::string_view character(normal.data() + at, length);
     auto it = ids.find(character);
-    if (it != ids.end() && !only_added[static_cast<size_t>(it->second)] && !special[static_cast<size_t>(it->second)]) {
+    if (it != ids.end() && is_word(it->second)) {
       tokens.push_back(it->second);
     } else {
       for (char c : character) tokens.push_back(byte_ids[static_cast<unsigned char>(c)]);
@@ -304,9 +297,11 @@ Tokenizer Tokenizer::parse(const Json& tokenizer, const std::string& where) {
       throw bad(cat("unknown decoder ", decoder.dump()), where);
     }
   }
-  state->load_model(model);
+  std::vector<Merge> merges = state->load_model(model);
   if (tokenizer.contains("added_tokens")) state->load_added(tokenizer["added_tokens"]);
-  state->make_bpe();
+  // CodeLlama's "\u2581<PRE>" is a word of its vocabulary, but text must not merge into it.
+  std::erase_if(merges, [&](const Merge& merge) { return !state->is_word(merge.result); });
+  state->bpe.emplace(state->byte_ids, merges);
   if (auto post = tokenizer.find("post_processor"); post != tokenizer.end()) check_post_processor(*post, where);
   return Tokenizer(std::move(state));
 }
@@ -358,7 +353,7 @@ std::vector<int32_t> Tokenizer::encode_parts(std::span<const TextPart> parts, st
   const State& state = *state_;
   std::vector<int32_t> out;
   std::string waiting;  // Between two added tokens, so far.
-  bool goes_on = !behind.empty() && is_defined(behind.back()) && !state.cut_out[static_cast<size_t>(behind.back())];
+  bool goes_on = !behind.empty() && std::ranges::find(state.added, behind.back(), &AddedToken::id) == state.added.end();
   auto encode_waiting = [&] {
     if (state.byte_fallback) {
       state.encode_with_fallback(utf8_lossy(waiting), goes_on, out);

@@ -261,6 +261,13 @@ TEST(Tokenizer, ContentIsNoAddedTokenWhereWholeWordsAreLookedUp) {
   Tokenizer tokenizer = Tokenizer::parse(json, "x");
   EXPECT_THAT(tokenizer.encode("secret"), ElementsAre(900));
   EXPECT_THAT(tokenizer.encode_plain("secret"), testing::Not(testing::Contains(900)));
+  // Nor where the vocabulary has it.
+  int32_t id = json["model"]["vocab"].at("return");
+  EXPECT_THAT(tokenizer.encode_plain("return"), ElementsAre(id));
+  json["added_tokens"].push_back({{"id", id}, {"content", "return"}, {"special", true}});
+  tokenizer = Tokenizer::parse(json, "x");
+  EXPECT_THAT(tokenizer.encode("return"), ElementsAre(id));
+  EXPECT_THAT(tokenizer.encode_plain("return"), testing::Not(testing::Contains(id)));
 }
 
 // Class of every code point, seen through the words around it.

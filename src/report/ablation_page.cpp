@@ -133,12 +133,7 @@ std::string name_of(const AblationPage::Cell& cell) {
 }
 
 Table heldout_table(const AblationPage& page, const std::string& level) {
-  constexpr size_t kMost = 9;
-  std::vector<int64_t> all = steps_of(page, level, false), steps = all;
-  if (all.size() > kMost) {
-    steps.clear();
-    for (size_t i = 0; i < kMost; ++i) steps.push_back(all[i * (all.size() - 1) / (kMost - 1)]);
-  }
+  std::vector<int64_t> all = steps_of(page, level, false), steps = evenly_spaced(all, 9);
   Table table;
   table.caption = cat("Correct on level ", level, " after so many steps of RL, %");
   if (steps.size() < all.size()) table.caption += cat(" (", steps.size(), " of ", all.size(), " evaluations)");

@@ -85,6 +85,15 @@ struct Chart {
   std::string unit;        // Suffix of values: " s".
 };
 
+// Evenly spaced values that keep the first and the last; all of them where there are at most `limit` (2 or more).
+template <class T>
+std::vector<T> evenly_spaced(const std::vector<T>& values, size_t limit) {
+  if (values.size() <= limit) return values;
+  std::vector<T> picked;
+  for (size_t i = 0; i < limit; ++i) picked.push_back(values[i * (values.size() - 1) / (limit - 1)]);
+  return picked;
+}
+
 using Block = std::variant<Heading, Paragraph, BulletList, Table, CodeBlock, Chart>;
 
 struct Document {

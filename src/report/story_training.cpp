@@ -99,14 +99,6 @@ void add_heldout(Document& document, const RunData& run) {
   if (!chart.series.empty()) document.blocks.push_back(std::move(chart));
 }
 
-// Evenly spaced picks that keep the first and the last.
-std::vector<const StepLine*> pick(const std::vector<const StepLine*>& steps, size_t limit) {
-  if (steps.size() <= limit) return steps;
-  std::vector<const StepLine*> picked;
-  for (size_t i = 0; i < limit; ++i) picked.push_back(steps[i * (steps.size() - 1) / (limit - 1)]);
-  return picked;
-}
-
 Cell number_cell(const std::optional<double>& value, int digits) {
   return {{plain(value ? fixed(*value, digits) : "-")}, ""};
 }
@@ -156,7 +148,7 @@ void add_rl(const RunData& run, Document& document) {
   add_curve(document, update_steps, "loss", "RL: loss of each optimizer step, all rounds", "loss");
 
   Table table;
-  auto shown = pick(steps, kMaxRows);
+  auto shown = evenly_spaced(steps, kMaxRows);
   table.caption = "RL steps";
   if (shown.size() < steps.size()) table.caption += cat(" (", shown.size(), " of ", steps.size(), ", evenly spaced)");
   table.columns = {

@@ -79,8 +79,8 @@ struct CellResult {
   std::map<std::string, std::map<std::string, double>> measures;
   // Correct after RL minus correct at its start (after SFT, or the base model), a level each and over all.
   std::vector<RateDifference> gains;
-  // Level ("1", "2") -> RL step -> share of held-out samples that are correct; step 0 is the start. Of a cell that is not
-  // done: as far as it got.
+  // Level ("1", "2") -> RL step -> share of held-out samples that are correct; step 0 is the start. Of a cell that is
+  // not done: as far as it got.
   std::map<std::string, std::map<int64_t, double>> heldout;
 };
 std::vector<CellResult> collect(const Ablation& ablation);

@@ -84,8 +84,8 @@ TEST_F(TaskTest, EveryRequiredFieldIsMissed) {
 
 TEST_F(TaskTest, WrongTypesAndValues) {
   const std::vector<std::pair<std::string, Json>> wrong = {
-      {"id", 3},     {"id", ""},      {"level", "1"},         {"level", 0},         {"level", 1.5},
-      {"source", 1}, {"tiny", "N=3"}, {"tiny", {{"N", 1.5}}}, {"tiny", {{"N", 0}}}, {"solution", false},
+      {"id", 3},         {"id", ""},          {"level", "1"},         {"level", 0},         {"level", 1.5},
+      {"source", 1},     {"tiny", "N=3"},     {"tiny", {{"N", 1.5}}}, {"tiny", {{"N", 0}}}, {"solution", false},
       {"difficulty", 0}, {"difficulty", "3"},
   };
   for (const auto& [key, value] : wrong) {

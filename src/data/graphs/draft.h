@@ -16,7 +16,20 @@ constexpr int kSamples = 256;
 constexpr int kMaxInputs = 4;
 
 // Roles of dimensions: they decide names and sizes.
-enum class Role { kBatch, kRows, kColumns, kLong, kTime, kFeatures, kChannels, kHeight, kWidth, kHeads, kHeadDim, kClasses };
+enum class Role {
+  kBatch,
+  kRows,
+  kColumns,
+  kLong,
+  kTime,
+  kFeatures,
+  kChannels,
+  kHeight,
+  kWidth,
+  kHeads,
+  kHeadDim,
+  kClasses
+};
 
 class Draft {
  public:

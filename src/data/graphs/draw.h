@@ -13,10 +13,10 @@
 namespace tritonrl::graphs {
 
 struct DrawConfig {
-  int64_t nodes = 1;       // Compute nodes wanted; a named fusion may end with more.
+  int64_t nodes = 1;  // Compute nodes wanted; a named fusion may end with more.
   Type type = Type::kFloat32;
   bool gpu_sizes = false;
-  bool fusion = false;     // Begin with a named fusion.
+  bool fusion = false;  // Begin with a named fusion.
 };
 
 // Names of the fusions: "conv_bn_relu", "attention" ...

@@ -17,13 +17,13 @@ namespace tritonrl::graphs {
 
 struct GraphSynthConfig {
   int64_t seed = 7;
-  std::string sizes = "small";                              // small: a launch is 32 programs or fewer.
+  std::string sizes = "small";                               // small: a launch is 32 programs or fewer.
   std::vector<std::string> dtypes = {"float32", "float16"};  // bfloat16 can be verified on a GPU only.
-  double level1_share = 0.25;   // Tasks of one compute node.
-  int64_t max_nodes = 6;        // Of the largest graph; each further node is drawn with continue_share.
+  double level1_share = 0.25;                                // Tasks of one compute node.
+  int64_t max_nodes = 6;  // Of the largest graph; each further node is drawn with continue_share.
   double continue_share = 0.6;
-  double fusion_share = 0.3;    // Of the tasks above level 1: those that begin with a named fusion.
-  bool only_covered = false;    // Leave out tasks without a solution.
+  double fusion_share = 0.3;  // Of the tasks above level 1: those that begin with a named fusion.
+  bool only_covered = false;  // Leave out tasks without a solution.
   template <class V>
   void for_each_field(V& v) {
     v("seed", seed, "names the whole stream");

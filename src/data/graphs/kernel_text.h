@@ -56,7 +56,7 @@ class KernelText {
   std::string pointer(int node, bool store = false);  // "x_ptr".
   std::string scratch(const std::string& name);       // A pointer that the wrapper allocates as float32.
   std::string size(const Dim& dim);                   // "N", or a number.
-  std::string size(const std::string& name, const std::string& host);  // Named, computed by the wrapper.
+  std::string size(const std::string& name, const std::string& host);      // Named, computed by the wrapper.
   std::string constant(const std::string& name, const std::string& host);  // tl.constexpr.
 
   // --- Values.
@@ -79,7 +79,7 @@ class KernelText {
   Place row_place;
 
   // --- Results.
-  std::string text() const;                  // The whole function.
+  std::string text() const;                    // The whole function.
   std::vector<std::string> arguments() const;  // Of the launch, in order; constants as keywords.
   const std::vector<std::pair<int, std::string>>& pointers() const { return pointers_; }
   const std::vector<std::string>& scratches() const { return scratches_; }

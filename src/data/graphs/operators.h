@@ -51,10 +51,10 @@ struct Operator {
   bool commutative = false;
   bool scalar_rows = false;  // Row: one number per row, the dimensions go or become 1.
   std::vector<std::vector<double>> attributes = {{}};
-  double (*value)(const double* operands, const double* attributes) = nullptr;         // Pointwise, on numbers.
+  double (*value)(const double* operands, const double* attributes) = nullptr;              // Pointwise, on numbers.
   std::vector<double> (*row)(std::vector<double> row, const double* attributes) = nullptr;  // Row: same length, or 1.
-  double growth = 0;  // Row: the result of a row of n numbers grows as n^growth.
-  int64_t weight = 4;                                                                  // How often it is drawn.
+  double growth = 0;   // Row: the result of a row of n numbers grows as n^growth.
+  int64_t weight = 4;  // How often it is drawn.
 };
 
 // All operators, in a fixed order: their position is part of what a seed means, so new ones go to the end of a table.

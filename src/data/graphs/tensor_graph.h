@@ -31,7 +31,7 @@ using Shape = std::vector<Dim>;
 Dim number(int64_t value);
 Dim product(const Shape& dims);  // "(C * H * W)"; "1" of none.
 Dim plus(const Dim& a, const Dim& b);
-int64_t elements(const Shape& shape);  // At full size.
+int64_t elements(const Shape& shape);        // At full size.
 std::string shape_text(const Shape& shape);  // "N, C, H": arguments of torch.randn.
 // Torch's broadcasting; false when the shapes do not go together.
 bool broadcast(const Shape& a, const Shape& b, Shape& out);
@@ -49,10 +49,10 @@ struct Operator;
 struct Node {
   enum class Kind { kInput, kParameter, kCompute };
   Kind kind = Kind::kCompute;
-  const Operator* op = nullptr;  // Compute nodes.
-  std::vector<int> operands;     // Parameters last.
-  std::vector<double> numbers;   // Choice of Operator::attributes.
-  std::vector<int> dims;         // Dimensions worked on, ascending and not negative; a permutation.
+  const Operator* op = nullptr;         // Compute nodes.
+  std::vector<int> operands;            // Parameters last.
+  std::vector<double> numbers;          // Choice of Operator::attributes.
+  std::vector<int> dims;                // Dimensions worked on, ascending and not negative; a permutation.
   std::map<std::string, int64_t> ints;  // "keepdim", "kernel", "stride", "shift" ...
   Shape shape;
   Type type = Type::kFloat32;

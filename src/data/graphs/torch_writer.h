@@ -13,10 +13,10 @@ namespace tritonrl::graphs {
 
 // Names that source and solution have in common.
 struct Naming {
-  std::vector<std::string> values;                  // By node: Python name in forward(); parameters: "self.norm.weight".
-  std::vector<int> inputs;                          // Nodes, in the order of forward's arguments.
+  std::vector<std::string> values;  // By node: Python name in forward(); parameters: "self.norm.weight".
+  std::vector<int> inputs;          // Nodes, in the order of forward's arguments.
   std::vector<std::pair<std::string, Dim>> arguments;  // Of __init__, with what get_init_inputs() gives.
-  std::string constructor;                          // Text of __init__ and a blank line, or "".
+  std::string constructor;                             // Text of __init__ and a blank line, or "".
 };
 
 Naming name_everything(const TensorGraph& graph, Rng rng);

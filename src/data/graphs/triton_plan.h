@@ -41,7 +41,7 @@ struct KernelPlan {
 };
 
 struct TritonPlan {
-  TensorGraph graph;  // Losses taken apart; what the kernels compute.
+  TensorGraph graph;                // Losses taken apart; what the kernels compute.
   std::vector<KernelPlan> kernels;  // In the order of launches.
   std::vector<int> home;            // By node: the kernel that computes it once, or -1.
   std::vector<bool> stored;         // By node: is in memory (inputs and parameters always are).

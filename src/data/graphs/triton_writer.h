@@ -11,21 +11,21 @@ namespace tritonrl::graphs {
 
 // How one solution is written. Drawn per task so that no single template is what a model learns.
 struct Style {
-  bool grid_2d = false;         // Pointwise kernels: rows and column blocks instead of one flat range.
-  bool many_rows = false;       // Row kernels: several rows per program, in a 2-D block.
-  bool two_kernels = false;     // Whole reductions: partial sums, then their sum.
-  bool helpers = false;         // Longer expressions become jit functions.
-  bool implicit_gemm = false;   // Convolutions through tl.dot.
-  bool flat_programs = false;   // Products: one program index, taken apart in the kernel.
+  bool grid_2d = false;        // Pointwise kernels: rows and column blocks instead of one flat range.
+  bool many_rows = false;      // Row kernels: several rows per program, in a 2-D block.
+  bool two_kernels = false;    // Whole reductions: partial sums, then their sum.
+  bool helpers = false;        // Longer expressions become jit functions.
+  bool implicit_gemm = false;  // Convolutions through tl.dot.
+  bool flat_programs = false;  // Products: one program index, taken apart in the kernel.
   bool comments = false;
-  bool explicit_cast = false;   // Stores name the element type.
-  bool keyword_other = false;   // tl.load(p, mask=m, other=0.0) instead of tl.load(p, m, 0.0).
-  bool block_in_name = false;   // BLOCK_SIZE instead of BLOCK.
-  bool warps = false;           // Launches say num_warps.
-  int names = 0;                // How values are called.
-  int allocation = 0;           // torch.empty, new_empty, empty_like.
-  int64_t block = 1024;         // Of flat kernels.
-  int64_t tile = 32;            // Of products.
+  bool explicit_cast = false;  // Stores name the element type.
+  bool keyword_other = false;  // tl.load(p, mask=m, other=0.0) instead of tl.load(p, m, 0.0).
+  bool block_in_name = false;  // BLOCK_SIZE instead of BLOCK.
+  bool warps = false;          // Launches say num_warps.
+  int names = 0;               // How values are called.
+  int allocation = 0;          // torch.empty, new_empty, empty_like.
+  int64_t block = 1024;        // Of flat kernels.
+  int64_t tile = 32;           // Of products.
 };
 Style draw_style(Rng& rng, bool gpu_sizes);
 

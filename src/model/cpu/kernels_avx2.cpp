@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU kernels compiled for one instruction set (flags: CMakeLists.txt).
 #include <ATen/Parallel.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <immintrin.h>
 
 #include "model/cpu/kernels.h"
 

@@ -10,7 +10,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "verify/gpu_path.h"
+#include "verify/execution.h"
+#include "verify/replay_executor.h"
 #include "verify/sandbox.h"
 #include "verify/verifier.h"
 
@@ -66,13 +67,18 @@ class LaneTest : public testing::Test {
                                            {"-I", "-B", (worker / "zygote.py").string(), "--mode", to_string(kind),
                                             "--sandbox-library", std::filesystem::canonical(files.library).string()}));
         }).release();
-    lanes_ = GpuLanes::open({"cpu"}).release();
+    lanes_ = GpuLanes::open({{"cpu"}}).release();
     references_ = new ReferenceCache(*pool_, 60, int64_t{1} << 30);
+    tools_ = replaying(*lanes_, *references_);
   }
   static void TearDownTestSuite() {
     delete references_;
     delete lanes_;
     delete pool_;
+  }
+
+  static ExecutionTools replaying(GpuLanes& lanes, ReferenceCache& references) {
+    return {&lanes, &references, &timing_, [&lanes] { return std::make_unique<ReplayExecutor>(lanes); }};
   }
 
   static StageEnd record(Json args, Blob* out) {
@@ -93,8 +99,7 @@ class LaneTest : public testing::Test {
     Task task;
     task.id = "t";
     task.source = kTask;
-    tools_ = {lanes_, references_, &timing_};
-    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     StageEnd ended = path.record(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
     return ended.outcome == Outcome::kPass ? path.full_run(30, false) : ended;
   }
@@ -115,8 +120,7 @@ class LaneTest : public testing::Test {
     Task task;
     task.id = "t";
     task.source = task_source;
-    tools_ = {lanes_, references_, &timing_};
-    GpuPath path(tools_, task, specs, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, specs, 1234, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", forward);
     StageEnd ended = path.record(code, record);
     EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
@@ -130,13 +134,13 @@ class LaneTest : public testing::Test {
   static GpuLanes* lanes_;
   static ReferenceCache* references_;
   static PlainMean timing_;
-  static GpuTools tools_;
+  static ExecutionTools tools_;
 };
 ZygotePool* LaneTest::pool_ = nullptr;
 GpuLanes* LaneTest::lanes_ = nullptr;
 ReferenceCache* LaneTest::references_ = nullptr;
 PlainMean LaneTest::timing_;
-GpuTools LaneTest::tools_;
+ExecutionTools LaneTest::tools_;
 
 // Somebody else works on the GPU: timing waits for it, running does not.
 TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
@@ -149,8 +153,7 @@ TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
     Task task;
     task.id = "t";
     task.source = kTask;
-    tools_ = {lanes_, references_, &timing_};
-    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
     ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
     EXPECT_EQ(path.full_run(30, false).outcome, Outcome::kPass);
@@ -216,8 +219,7 @@ TEST_F(LaneTest, LintTellsWhichWrongAnswersWouldPass) {
     task.source =
         cat("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n  def forward(self, x):\n    return ",
             forward, "\ndef get_inputs():\n  return [", inputs, "]\ndef get_init_inputs():\n  return []\n");
-    tools_ = {lanes_, references_, &timing_};
-    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     TaskFindings found;
     StageEnd ended = path.lint(30, &found);
     EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
@@ -366,30 +368,29 @@ TEST_F(LaneTest, DeadJudgeIsReplaced) {
 TEST_F(LaneTest, LostJudgeGivesTheGpuBackForAnotherAttempt) {
   Task task;
   task.source = kTask;
-  tools_ = {lanes_, references_, &timing_};
   ASSERT_EQ(::kill(lanes_->acquire().judge_process(), SIGKILL), 0);
-  GpuPath first(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+  Execution first(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
   TaskFindings found;
   EXPECT_EQ(first.lint(30, &found).outcome, Outcome::kHarnessFault);
   EXPECT_TRUE(first.worth_another_try());
   // `first` is still there, and there is one GPU only: whoever keeps it makes this wait for ever.
-  GpuPath second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+  Execution second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
   StageEnd ended = second.lint(30, &found);
   EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
 }
 
 TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
   if (GpuLanes::devices().empty()) GTEST_SKIP() << "no NVIDIA GPU on this machine";
-  auto lanes = GpuLanes::open({GpuLanes::devices()[0]});
+  auto lanes = GpuLanes::open({{GpuLanes::devices()[0]}});
   ReferenceCache references(*pool_, 60, int64_t{1} << 30);
-  GpuTools tools{lanes.get(), &references, &timing_};
+  ExecutionTools tools = replaying(*lanes, references);
   auto lint = [&](const std::string& forward) {
     Task task;
     task.source =
         cat("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n  def forward(self, x):\n    return ",
             forward, "\ndef get_inputs():\n  return [torch.randn(64)]\ndef get_init_inputs():\n  return []\n");
     TaskFindings found;
-    GpuPath path(tools, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     StageEnd ended = path.lint(30, &found);
     return cat(to_string(ended.outcome), path.worth_another_try() ? " lost " : " ", path.task_failure());
   };
@@ -405,8 +406,7 @@ TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
 TEST_F(LaneTest, TimingNeedsAGpu) {
   Task task;
   task.source = kTask;
-  tools_ = {lanes_, references_, &timing_};
-  GpuPath path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
+  Execution path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
   std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
   ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
   StageEnd ended = path.time(10);

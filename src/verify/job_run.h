@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// One job of a sandboxed child, run for a candidate: how it ended, and the blob it sent.
+#pragma once
+
+#include "verify/blob.h"
+#include "verify/stage_end.h"
+#include "verify/zygote.h"
+
+namespace tritonrl {
+
+// Blocks. Leaves what the child sent in *blob when the outcome is a pass. kHarnessFault says that the worker was lost,
+// and nothing about the candidate. Thread rule: any thread.
+StageEnd run_job(WorkerPool& pool, ZygoteKind kind, Job job, Blob* blob);
+
+}  // namespace tritonrl

@@ -20,18 +20,18 @@ if(TRITONRL_SANITIZE)
   endforeach()
 endif()
 
-target_compile_definitions(verify PUBLIC TRITONRL_BUILD_DIR="${CMAKE_BINARY_DIR}")
 add_dependencies(verify tritonrl_jail tritonrl_sandbox)
 
 tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS verify TIMEOUT 900 FILTER Cases.*)
 tritonrl_add_gtest(cases_every_stage_test cases_test TIMEOUT 900 FILTER CasesThroughEveryStage.*)
 
 # Judge and replayer: LibTorch with CUDA in programs of their own. They build everywhere, from the headers and libraries of
-# the wheels, and are only started where there is a driver (or, in tests, on the CPU).
+# the wheels. Without a driver, judges work on the CPU, and replayers in tests only.
 file(GLOB gpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/verify/gpu/*.cpp)
 set(gpu_tests ${gpu_sources})
 list(FILTER gpu_tests INCLUDE REGEX "_test\\.cpp$")
 list(FILTER gpu_sources EXCLUDE REGEX "_(test|main)\\.cpp$")
+tritonrl_batches(gpu_sources verify_gpu ${gpu_sources})
 add_library(verify_gpu STATIC ${gpu_sources})
 target_include_directories(verify_gpu SYSTEM PUBLIC ${TRITONRL_CUDA_HEADERS})
 target_link_libraries(verify_gpu PUBLIC verify torch_cpp ${TRITONRL_CUDART} -Wl,--no-as-needed c10_cuda torch_cuda)
@@ -45,6 +45,10 @@ if(gpu_tests)
   if(TRITONRL_TESTS)
     add_dependencies(verify_gpu_test tritonrl_judge tritonrl_replay)
   endif()
+endif()
+if(TRITONRL_TESTS)  # They open a Verifier.
+  add_dependencies(verify_test tritonrl_judge)
+  add_dependencies(cases_test tritonrl_judge)
 endif()
 
 # Python packages that came without bytecode would be compiled at every start of the worker.

@@ -11,7 +11,7 @@
 #include "verify/fake_judge.h"
 #include "verify/fake_worker.h"
 
-namespace tritonrl {
+namespace tritonrl::batch_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,4 +143,4 @@ TEST_F(Batch, CountsProgress) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::batch_test

@@ -10,7 +10,7 @@
 #include "verify/gpu/compare_device.h"
 #include "verify/gpu_lane.h"
 
-namespace tritonrl {
+namespace tritonrl::compare_test {
 namespace {
 
 at::Tensor floats(const std::vector<float>& v) { return at::tensor(v); }
@@ -167,4 +167,4 @@ TEST(Compare, EmptyTensorsAndScalars) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::compare_test

@@ -6,7 +6,7 @@
 
 #include "verify/gpu/tape.h"
 
-namespace tritonrl {
+namespace tritonrl::verify_gpu_test {
 namespace {
 
 using testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST_F(TapeTest, WhatDoesNotFitIsTheRecordingsFailure) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::verify_gpu_test

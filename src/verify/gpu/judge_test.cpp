@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judge without replayers: what it makes of candidates that were run elsewhere, and of references that are too
+// large.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "verify/gpu/lane_fixture.h"
+#include "verify/gpu/tape.h"
+
+namespace tritonrl::judge_test {
+namespace {
+
+using testing::HasSubstr;
+using JudgeTest = LaneTest;
+
+TEST_F(JudgeTest, JudgesWhatWasRunElsewhere) {
+  Task task;
+  task.source = kTask;
+  auto reference = references_->ask(task, {{"full"}}, 1234);
+  ASSERT_EQ(reference->failure, "");
+  auto lanes = GpuLanes::open({{"cpu"}, nullptr, false, int64_t{1} << 30});
+  GpuLease lease = lanes->acquire();
+  ASSERT_EQ(lease.give_task(reference->key, *reference->file.bytes).outcome, Outcome::kPass);
+  GpuRun run;
+  run.task = reference->key;
+  run.name = "full";
+  run.weight_seed = 1234;
+  run.input_seed = 5;
+  const Plan& plan = reference->file.cases[0];
+  Json parameters = Json::array();
+  for (const PlanParameter& one : plan.parameters) {
+    const PlanValue& value = plan.values[static_cast<size_t>(one.value)];
+    parameters.push_back({{"name", one.name}, {"shape", value.shape}, {"dtype", to_string(value.dtype)}});
+  }
+  GpuAnswer given = lease.ask_about("inputs", run, {{"parameters", parameters}}, "", 60);
+  ASSERT_EQ(given.outcome, Outcome::kPass) << given.message;
+  EXPECT_EQ(given.body["inputs"][1], (Json{{"value", 2.5}}));
+  auto tensor = [&](const Json& ref) {
+    BlobView view = tensor_from(ref, given.payload);
+    return at::from_blob(const_cast<char*>(view.bytes.data()), view.shape, at::kFloat).clone();
+  };
+  std::map<std::string, at::Tensor> weight;
+  for (const Json& one : given.body["parameters"]) weight[one[0]] = tensor(one[1]);
+  EXPECT_FALSE(at::equal(weight["norm.weight"], at::ones({7}))) << "weights that start as constants are moved";
+  at::Tensor x = tensor(given.body["inputs"][0]), top = (x * 2.5).argmax(1);
+  at::Tensor linear = at::linear(x, weight["linear.weight"], weight["linear.bias"]);
+  at::Tensor y = at::relu(at::layer_norm(linear, {7}, weight["norm.weight"], weight["norm.bias"])) * 2.5;
+
+  auto ask = [&](const Json& outputs, const std::string& payload, const Json& changed = Json::array(), int damage = 0) {
+    Json more = {{"outputs", outputs}, {"changed", changed}, {"damage", damage}};
+    GpuAnswer answer = lease.ask_about("compare", run, more, payload, 60);
+    return cat(to_string(answer.outcome), ": ", answer.message);
+  };
+  auto add = [](PayloadWriter& writer, const at::Tensor& t) {
+    return writer.add({from_torch(t.scalar_type()), t.sizes().vec(),
+                       std::string_view(static_cast<const char*>(t.data_ptr()), t.nbytes())});
+  };
+  auto judged = [&](const at::Tensor& y, const Json& changed = Json::array(), int damage = 0) {
+    PayloadWriter writer;
+    Json pair = {{"y", add(writer, y)}, {"top", add(writer, top)}};
+    Json outputs = {{"dict", Json::array({{"y", pair["y"]}, {"top", pair["top"]}})}};
+    return ask(outputs, writer.take(), changed, damage);
+  };
+  EXPECT_EQ(judged(y), "pass: ");
+  EXPECT_THAT(judged(y + 1), HasSubstr("wrong_output: output['y'] differs"));
+  EXPECT_THAT(judged(y / 0), HasSubstr("not_finite: "));
+  EXPECT_THAT(judged(y.slice(0, 0, 8).contiguous()), HasSubstr("has shape (8, 7), expected (64, 7)"));
+  EXPECT_THAT(judged(y.to(at::kHalf)), HasSubstr("has dtype float16, expected float32"));
+  EXPECT_THAT(judged(y, {0}), HasSubstr("wrong_output: input 0 is changed"));
+  EXPECT_THAT(judged(y, Json::array(), 1), HasSubstr("wrong_output: a kernel writes outside"));
+  // What a child sends need not be what it should.
+  Json y_ref = {{"shape", {64, 7}}, {"dtype", "float32"}, {"offset", 0}, {"nbytes", 64 * 7 * 4}};
+  auto dict = [&](const Json& top) { return Json{{"dict", Json::array({{"y", y_ref}, {"top", top}})}}; };
+  std::string bytes(64 * 7 * 4, '\0');
+  EXPECT_THAT(ask({{"list", Json::array()}}, ""), HasSubstr("wrong_output: output is a list, expected a dict"));
+  EXPECT_THAT(ask({{"dict", Json::array({{"y", y_ref}})}}, bytes), HasSubstr("wrong_output: output has 1 items"));
+  EXPECT_THAT(ask(dict({{"value", 1}}), bytes), HasSubstr("wrong_output: output['top'] is a value"));
+  EXPECT_THAT(ask(dict(y_ref), bytes.substr(1)), HasSubstr("tampered: a tensor lies outside"));
+  EXPECT_THAT(ask(dict({{"shape", 3}}), bytes), HasSubstr("tampered"));
+  EXPECT_THAT(ask("nothing", ""), HasSubstr("tampered"));
+  Json truth = {{"shape", {64}}, {"dtype", "bool"}, {"offset", 0}, {"nbytes", 64}};
+  EXPECT_THAT(ask(dict(truth), std::string(64 * 7 * 4, '\2')), HasSubstr("tampered: a boolean"));
+  EXPECT_EQ(judged(y), "pass: ");
+}
+
+TEST_F(JudgeTest, ReferenceThatNeedsTooMuchMemoryFailsAndTheJudgeGoesOn) {
+  auto lanes = GpuLanes::open({{"cpu"}, nullptr, false, int64_t{256} << 20});
+  ExecutionTools tools = replaying(*lanes, *references_);
+  auto lint = [&](int64_t n) {
+    Task task;
+    task.id = "t";
+    task.source = replace_all(kTask, "N = 300", cat("N = ", n));
+    Execution execution(tools, task, {{"full"}}, 1234, Rng(5), Rng(6));
+    TaskFindings found;
+    StageEnd ended = execution.lint(30, &found);
+    return cat(to_string(ended.outcome), execution.worth_another_try() ? " lost" : "", " ", execution.task_failure());
+  };
+  EXPECT_EQ(lint(300), "pass ");
+  EXPECT_THAT(lint(int64_t{1} << 22), HasSubstr("out_of_memory "));
+  EXPECT_EQ(lint(301), "pass ");
+}
+
+}  // namespace
+}  // namespace tritonrl::judge_test

@@ -38,13 +38,18 @@ TEST(AppConfig, ShippedFilesFindEnoughTasks) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
     if (entry.path().extension() != ".yaml") continue;
     DataConfig config = load_config<Config>({entry.path().string()}, {}).data;
-    EXPECT_NO_THROW(make_splits(synthesise(config.synth, config.synth_level1, config.synth_level2), config.split))
-        << entry.path();
+    EXPECT_NO_THROW(graphs::synthesise(config.synth, config.split)) << entry.path();
   }
 }
 
 TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"sft.optimiser.lr=1"}), HasSubstr("did you mean 'sft.optimizer'?"));
+  EXPECT_THAT(error({"data.graphs.seed=1"}), HasSubstr("unknown key 'data.graphs': it is 'data.synth' now"));
+  EXPECT_THAT(error({"data.synth_level1=600"}), HasSubstr("data.split"));
+  EXPECT_THAT(error({"data.synth.families.gemm=0"}), HasSubstr("'data.synth.operators'"));
+  EXPECT_THAT(error({"data.synth.operators=core"}), HasSubstr("must be a list"));
+  EXPECT_THAT(error({"data.synth.operators=[sofmax]"}), HasSubstr("did you mean 'softmax'?"));
+  EXPECT_THAT(error({"data.synth.operators=[conv]"}), HasSubstr("none that style 'plain' draws"));
   EXPECT_THAT(error({"sft.lr=1"}), HasSubstr("did you mean 'sft.optimizer.lr'?"));
   EXPECT_THAT(error({"rl.lr=1"}), HasSubstr("did you mean 'rl.train.optimizer.lr'?"));
   EXPECT_THAT(error({"rl.samples=2"}), HasSubstr("best_of_n.keep = 3 exceeds samples = 2"));

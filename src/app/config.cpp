@@ -75,6 +75,17 @@ void CheckpointConfig::validate() const {
   if (after_save_wait_s < 0) throw usage_error("after_save_wait_s must not be negative");
 }
 
+const MovedKeys& Config::moved_keys() {
+  static const MovedKeys moved = {
+      {"data.graphs", "'data.synth'"},
+      {"data.synth.families", "'data.synth.operators', for example [elementwise, softmax]"},
+      {"data.synth.max_steps", "'data.synth.max_nodes'"},
+      {"data.synth_level1", "'data.split' (tasks are made until every split has its count)"},
+      {"data.synth_level2", "'data.split' (tasks are made until every split has its count)"},
+  };
+  return moved;
+}
+
 void Config::validate() const {
   if (checkpoint.keep_best && checkpoint.best_by == "heldout" && eval.every == 0) {
     throw usage_error("checkpoint.best_by: heldout without evaluations to choose by", "", "eval.every: 5, say");

@@ -220,6 +220,7 @@ struct Config {
     v("eval", eval, "held-out evaluation");
   }
   void validate() const;
+  static const MovedKeys& moved_keys();
 };
 
 }  // namespace tritonrl

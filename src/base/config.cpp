@@ -137,14 +137,18 @@ std::vector<std::string> meant_by(const std::string& path, const std::vector<std
 
 }  // namespace
 
-void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known) {
+void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known,
+                         const MovedKeys& moved) {
   constexpr size_t kOffered = 4;
   for (const auto& [name, child] : node.map) {
     std::string key = path.empty() ? name : path + "." + name;
     auto holds = [&](const std::string& other) { return other.starts_with(key + "."); };
     if (std::find(known.begin(), known.end(), key) != known.end()) {
-      if (std::any_of(known.begin(), known.end(), holds)) refuse_unknown_keys(child, key, known);
+      if (std::any_of(known.begin(), known.end(), holds)) refuse_unknown_keys(child, key, known, moved);
       continue;
+    }
+    if (auto it = moved.find(key); it != moved.end()) {
+      throw usage_error(cat("unknown key '", key, "': it is ", it->second, " now"), child.where);
     }
     std::vector<std::string> meant = meant_by(key, known);
     if (meant.size() > kOffered) meant.resize(kOffered);

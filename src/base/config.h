@@ -45,11 +45,17 @@ void merge_into(ConfigNode& base, const ConfigNode& overlay);
 // Applies one "a.b=c" (c in YAML flow syntax, so lists work: keep=[1, 2]).
 void apply_set(ConfigNode& base, const std::string& assignment);
 
+// Keys of earlier versions: dotted path -> where its job went, as the rest of "it is ... now". A root config that has
+// any says so with `static const MovedKeys& moved_keys()`.
+using MovedKeys = std::map<std::string, std::string>;
+
 namespace internal {
 [[noreturn]] void bad_value(const ConfigNode& node, const std::string& path, const std::string& expected);
 // Throws Error (usage) for a key of `node` (at `path`, "" = the root) that is not among `known`, the dotted paths of
 // all keys and sections. The hint names valid keys: close ones, and those of the same name in other sections.
-void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known);
+// A key of `moved` is said to be what it became.
+void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known,
+                         const MovedKeys& moved = {});
 bool parse_bool(const ConfigNode& node, const std::string& path);
 int64_t parse_int(const ConfigNode& node, const std::string& path);
 double parse_double(const ConfigNode& node, const std::string& path);
@@ -198,7 +204,9 @@ T load_config(const std::vector<std::string>& files, const std::vector<std::stri
   for (const auto& set : sets) apply_set(root, set);
   ConfigKeys keys;
   config.for_each_field(keys);
-  internal::refuse_unknown_keys(root, "", keys.keys);
+  MovedKeys moved;
+  if constexpr (requires { T::moved_keys(); }) moved = T::moved_keys();
+  internal::refuse_unknown_keys(root, "", keys.keys, moved);
   ConfigReader::read(config, root, "");
   return config;
 }

@@ -12,7 +12,7 @@ namespace tritonrl::graphs {
 
 namespace {
 
-constexpr int kTries = 24;  // Operators tried for one place.
+constexpr int kOperatorTries = 24;  // Operators tried for one place.
 
 const Operator& must(const char* name) {
   const Operator* op = find_operator(name);
@@ -72,7 +72,7 @@ int one_more(Draft& draft, const OperatorSet& from, int x) {
   int64_t total = 0;
   for (const Operator* op : from) total += op->weight;
   if (total == 0) return -1;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
+  for (int attempt = 0; attempt < kOperatorTries; ++attempt) {
     int64_t at = draft.rng.below(total);
     auto chosen = from.begin();
     while ((at -= (*chosen)->weight) >= 0) ++chosen;

@@ -14,7 +14,7 @@ namespace tritonrl::graphs {
 
 namespace {
 
-constexpr uint64_t kTries = 4000;
+constexpr uint64_t kGraphTries = 4000;
 constexpr uint64_t kSingleTries = 40;  // When single operators run out, so many are drawn in vain each time.
 const std::vector<std::string> kPlainFamilies = {"elementwise", "compare", "reduction", "softmax",
                                                  "norm",        "scan",    "matmul"};
@@ -116,7 +116,7 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) {
 Task GraphStream::next() {
   Rng rng = random_.at("graphs").at(static_cast<uint64_t>(position_));
   bool level1 = rng.at("level").uniform() < config_.level1_share;
-  for (uint64_t attempt = 0; attempt < kTries; ++attempt) {
+  for (uint64_t attempt = 0; attempt < kGraphTries; ++attempt) {
     // When single operators run out, what was to be level 1 becomes level 2.
     auto task = draw(level1 && attempt < kSingleTries, rng.at(attempt));
     if (!task) continue;
@@ -130,7 +130,7 @@ Task GraphStream::next() {
 std::optional<Task> GraphStream::next_of_level(int level) {
   int64_t number = made_[level];
   Rng rng = random_.at("levels").at(static_cast<uint64_t>(level)).at(static_cast<uint64_t>(number));
-  for (uint64_t attempt = 0; attempt < kTries; ++attempt) {
+  for (uint64_t attempt = 0; attempt < kGraphTries; ++attempt) {
     auto task = draw(level == 1, rng.at(attempt));
     if (!task) continue;
     task->id = numbered(cat("graphs/", config_.seed, "/", level), number);

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "base/build_paths.h"
 #include "base/text.h"
 #include "data/graphs/draw.h"
 #include "data/graphs/graph_synth.h"
@@ -20,7 +21,7 @@
 #include "data/python_source.h"
 #include "data/task_facts.h"
 
-namespace tritonrl::graphs {
+namespace tritonrl::graphs::graphs_test {
 namespace {
 
 std::vector<Task> make(const SynthConfig& config, int64_t count) {
@@ -345,7 +346,7 @@ void expect_same_answers(const std::vector<Task>& tasks) {
   for (const Task& task : tasks) lines += json_line(to_json(task)) + "\n";
   write_file(folder / "tasks.jsonl", lines);
   write_file(folder / "run.py", kRun);
-  std::string command = cat(TRITONRL_PYTHON, " -W ignore ", (folder / "run.py").string(), " ", folder.string());
+  std::string command = cat(python_program(), " -W ignore ", (folder / "run.py").string(), " ", folder.string());
   int status = std::system(command.c_str());
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the lines above name the tasks whose solutions differ";
   fs::remove_all(folder);
@@ -369,4 +370,4 @@ TEST(Plain, SolutionsComputeWhatSourcesDo) {
 }
 
 }  // namespace
-}  // namespace tritonrl::graphs
+}  // namespace tritonrl::graphs::graphs_test

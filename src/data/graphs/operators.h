@@ -84,6 +84,7 @@ std::string fill_template(std::string text, const std::vector<std::string>& oper
 // Tables, one a file. Internal.
 std::vector<Operator> pointwise_operators();
 std::vector<Operator> row_operators();
-std::vector<Operator> structure_operators();  // Movement, pooling, matrix products, convolutions, norms, losses.
+std::vector<Operator> structure_operators();     // Movement, pooling, matrix products, convolutions, norms, losses.
+double log_sum(const std::vector<double>& row);  // log(sum(exp(v))), where exp itself would overflow, too.
 
 }  // namespace tritonrl::graphs

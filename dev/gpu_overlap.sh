@@ -16,7 +16,7 @@ train() {
   shift 3
   "$program" train "$config" --set run.folder="$out" --set run.name="$name" --set verify.seed=4294967311 \
     --set rl.stream="$stream" --set eval.stream="$stream" \
-    --set rl.staleness="$staleness" --set rl.loss.correction=token "$@" >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; exit 1; }
+    --set rl.staleness="$staleness" "$@" >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; exit 1; }
 }
 train apart false 0 "$@"
 train beside true 0 --set run.start_from="$out/apart" "$@"

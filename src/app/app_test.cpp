@@ -74,9 +74,6 @@ TEST(Assemble, UnknownChoicesAreErrors) {
   TimingConfig timing;
   timing.type = "stopwatch";
   EXPECT_THROW(make_timing(timing), Error);
-  RlConfig rl;
-  rl.credit = "magic";
-  EXPECT_THROW(make_credit(rl), Error);
   EXPECT_THROW(find_data_file("prompts/no_such.txt"), Error);
   EXPECT_TRUE(std::filesystem::exists(find_data_file("prompts/triton.txt")));
 }
@@ -89,11 +86,11 @@ TEST(Assemble, TurnsAreOneUnlessAskedFor) {
   config.rl.turns = 2;
   EXPECT_THROW(check_choices(config), Error);
   config = load_config<Config>({kConfigs + "quickstart.yaml", kConfigs + "algorithms/multi_turn.yaml"}, {});
-  EXPECT_EQ(rl_turns(config).stop_when_correct, "untimed");
+  EXPECT_EQ(rl_turns(config).stop_when_correct, StopWhenCorrect::kUntimed);
   EXPECT_EQ(rl_turns(config).max_prompt_tokens, 2048);
   EXPECT_EQ(rl_turns(config).prompt.render("x", false).role, "user");
   EXPECT_EQ(eval_turns(config).turns, 2);
-  EXPECT_EQ(eval_turns(config).stop_when_correct, "always");
+  EXPECT_EQ(eval_turns(config).stop_when_correct, StopWhenCorrect::kAlways);
 }
 
 TEST(Assemble, TimingIsPlainOrCalibrated) {
@@ -139,54 +136,135 @@ TEST(Assemble, DefaultsAreTheOriginalCasesStagedAndAFixedMix) {
   EXPECT_THROW(make_verify_seams(config), Error);
 }
 
+// The keys of `node` with their values, dotted.
+void flatten(const ConfigNode& node, const std::string& path, std::map<std::string, std::string>* out) {
+  if (node.kind == ConfigNode::Kind::kScalar) (*out)[path] = node.scalar;
+  if (node.kind == ConfigNode::Kind::kList) (*out)[path] = "[" + join(node.list, ", ") + "]";
+  for (const auto& [name, child] : node.map) flatten(child, path.empty() ? name : path + "." + name, out);
+}
+
+std::map<std::string, std::string> resolved(const Config& config) {
+  std::string file = testing::TempDir() + "/app_test_resolved.yaml";
+  write_file(file, to_yaml(config));
+  std::map<std::string, std::string> out;
+  flatten(parse_yaml_file(file), "", &out);
+  return out;
+}
+
+// The tables were written down from the program before (tests/golden/config/ORIGIN.md).
+TEST(Assemble, AlgorithmsAreWhatTheirOverlaysWere) {
+  Json golden = read_json(TRITONRL_SOURCE_DIR "/tests/golden/config/algorithms.json");
+  auto hold = [&](const std::string& what, const Config& config, const Json& changes) {
+    SCOPED_TRACE(what);
+    Json was = golden["gpu"];
+    was.update(changes);
+    auto now = resolved(config);
+    int64_t compared = 0;
+    for (const auto& [key, value] : now) {
+      if (!was.contains(key)) continue;
+      EXPECT_EQ(value, was[key].get<std::string>()) << key;
+      ++compared;
+    }
+    EXPECT_GE(compared, 35);
+    for (const auto& [key, value] : changes.items()) {  // What an overlay said is a key still, or comes with the name.
+      EXPECT_TRUE(now.count(key) || key == "rl.credit" || key == "rl.loss.objective") << key;
+    }
+    std::string credit = was["rl.credit"], objective = was["rl.loss.objective"];
+    EXPECT_EQ(has_advantages(config.rl.algorithm), credit != "best_of_n" && credit != "reward_weighted");
+    if (!has_advantages(config.rl.algorithm)) {
+      EXPECT_EQ(credit, name_of(config.rl.algorithm));
+      return;
+    }
+    EXPECT_EQ(objective, name_of(config.rl.loss.objective));
+    const char* formulas[] = {"reinforce", "rloo", "grpo", "reinforce_pp"};
+    EXPECT_EQ(credit, formulas[static_cast<size_t>(config.rl.advantage.formula)]);
+  };
+  const std::string gpu = kConfigs + "gpu.yaml";
+  EXPECT_EQ(golden["overlays on gpu"].size(), names_of<Algorithm>().size() + 1);
+  for (const std::string& name : names_of<Algorithm>()) {
+    hold(name, load_config<Config>({gpu}, {"rl.algorithm=" + name}), golden["overlays on gpu"][name]);
+  }
+  hold("one step off-policy", load_config<Config>({gpu}, {"rl.algorithm=grpo", "rl.staleness=1"}),
+       golden["overlays on gpu"]["grpo one step off-policy"]);
+  for (const auto& [name, changes] : golden["kept overlays on gpu"].items()) {
+    hold(name, load_config<Config>({gpu, kConfigs + "algorithms/" + name + ".yaml"}, {}), changes);
+  }
+  for (const auto& [name, changes] : golden["configs"].items()) {
+    hold(name, load_config<Config>({kConfigs + name + ".yaml"}, {}), changes);
+  }
+}
+
 TEST(Assemble, AlgorithmsLieOverAnyConfig) {
-  int64_t seen = 0;
   for (const char* base : {"quickstart.yaml", "gpu.yaml", "qwen7b.yaml", "qwen7b_full.yaml"}) {
+    for (const std::string& name : names_of<Algorithm>()) {
+      SCOPED_TRACE(cat(base, " ", name));
+      std::vector<std::string> sets = {"rl.algorithm=" + name};
+      // That file asks for several updates.
+      if (name == "reinforce" && base == std::string("qwen7b_full.yaml")) sets.push_back("rl.train.updates=1");
+      Config config = load_config<Config>({kConfigs + base}, sets);
+      check_choices(config);
+      std::string copy = testing::TempDir() + "/app_test_algorithm.yaml";
+      write_file(copy, to_yaml(config));
+      EXPECT_EQ(to_yaml(load_config<Config>({copy}, {})), to_yaml(config));
+    }
     for (const auto& entry : std::filesystem::directory_iterator(kConfigs + "algorithms")) {
       SCOPED_TRACE(entry.path().string());
-      Config config = load_config<Config>({kConfigs + base, entry.path().string()}, {});
-      check_choices(config);
-      bool imitates = config.rl.credit == "best_of_n" || config.rl.credit == "reward_weighted";
-      EXPECT_EQ(has_advantages(config.rl), !imitates);
-      ++seen;
+      check_choices(load_config<Config>({kConfigs + base, entry.path().string()}, {}));
     }
   }
-  EXPECT_EQ(seen, 60);
 }
 
 TEST(Assemble, WhatNoAlgorithmMeansIsRefused) {
-  const std::string gpu = kConfigs + "gpu.yaml";
-  auto with = [&](const std::string& overlay, const std::vector<std::string>& sets) {
-    return load_config<Config>({gpu, kConfigs + "algorithms/" + overlay}, sets);
+  auto with = [&](const std::string& algorithm, std::vector<std::string> sets) {
+    sets.push_back("rl.algorithm=" + algorithm);
+    return error(sets);
   };
-  EXPECT_THROW(with("reinforce.yaml", {"rl.train.updates=2"}), Error) << "no ratio for the second";
-  EXPECT_THROW(with("reinforce.yaml", {"rl.train.epochs=2"}), Error);
-  EXPECT_NO_THROW(with("reinforce.yaml", {"rl.train.updates=0", "rl.train.batch_size=0"}));
-  EXPECT_NO_THROW(with("reinforce.yaml", {"rl.train.updates=2", "rl.loss.objective=clip"}));
-  EXPECT_THROW(load_config<Config>({gpu}, {"rl.credit=grpo"}), Error) << "a fresh optimizer every step";
-  EXPECT_THROW(with("grpo.yaml", {"rl.staleness=1"}), Error) << "no correction";
-  EXPECT_NO_THROW(with("grpo.yaml", {"rl.staleness=1", "rl.loss.correction=token"}));
-  EXPECT_NO_THROW(with("best_of_n.yaml", {"rl.staleness=1"}));
-  EXPECT_THROW(with("best_of_n.yaml", {"rl.staleness=2"}), Error);
-  EXPECT_THROW(with("dapo.yaml", {"rl.staleness=1", "rl.loss.correction=token"}), Error) << "two ways to choose tasks";
-  EXPECT_THROW(with("best_of_n.yaml", {"rl.loss.kl=0.1"}), Error) << "imitation has no use for it";
-  EXPECT_THROW(with("grpo.yaml", {"rl.loss.kl=0.1", "rl.loss.kl_in=reward"}), Error) << "k3 in the reward";
-  EXPECT_NO_THROW(with("grpo.yaml", {"rl.loss.kl=0.1", "rl.loss.kl_in=reward", "rl.loss.kl_estimator=k1"}));
-  const std::vector<std::string> heldout = {"checkpoint.keep_best=true", "checkpoint.best_by=heldout"};
-  EXPECT_THROW(with("grpo.yaml", heldout), Error) << "nothing to choose by";
-  EXPECT_NO_THROW(with("grpo.yaml", {heldout[0], heldout[1], "eval.every=2"}));
+  const std::string fine = "no error";
+  EXPECT_THAT(with("reinforce", {"rl.train.updates=2"}), HasSubstr("off-policy")) << "no ratio for the second";
+  EXPECT_THAT(with("reinforce", {"rl.train.epochs=2"}), HasSubstr("off-policy"));
+  EXPECT_EQ(with("reinforce", {"rl.train.updates=0", "rl.train.batch_size=0"}), fine);
+  EXPECT_THAT(with("grpo", {"rl.train.optimizer.schedule=cosine"}), HasSubstr("fresh optimizer"));
+  EXPECT_THAT(with("grpo", {"rl.staleness=1", "rl.loss.correction=none"}), HasSubstr("older policy"));
+  for (const char* algorithm : {"grpo", "reinforce", "best_of_n", "cispo"}) {
+    EXPECT_EQ(with(algorithm, {"rl.staleness=1"}), fine);
+  }
+  EXPECT_THAT(with("best_of_n", {"rl.staleness=2"}), HasSubstr("staleness is 0 or 1"));
+  EXPECT_THAT(with("dapo", {"rl.staleness=1"}), HasSubstr("one of them must be 0")) << "two ways to choose tasks";
+  EXPECT_THAT(with("grpo", {"rl.loss.kl=0.1", "rl.loss.kl_in=reward"}), HasSubstr("k3")) << "k3 in the reward";
+  EXPECT_EQ(with("grpo", {"rl.loss.kl=0.1", "rl.loss.kl_in=reward", "rl.loss.kl_estimator=k1"}), fine);
+  EXPECT_THAT(with("ppo", {}), HasSubstr("not one of: best_of_n, reward_weighted, reinforce"));
+  const std::string keep_best = "checkpoint.keep_best=true", heldout = "checkpoint.best_by=heldout";
+  EXPECT_THAT(with("grpo", {keep_best, heldout}), HasSubstr("without evaluations to choose by"));
+  EXPECT_EQ(with("grpo", {keep_best, heldout, "eval.every=2"}), fine);
+}
+
+TEST(Assemble, KeysOfOtherAlgorithmsAndOldOnesAreRefused) {
+  auto with = [&](const std::string& algorithm, const std::string& set) {
+    return error({"rl.algorithm=" + algorithm, set});
+  };
+  EXPECT_THAT(with("best_of_n", "rl.loss.kl=0.1"), HasSubstr("key 'rl.loss' is for algorithms with advantages"));
+  EXPECT_THAT(with("best_of_n", "rl.resample_rounds=1"), HasSubstr("for algorithms that compare"));
+  EXPECT_THAT(with("reinforce", "rl.resample_rounds=1"), HasSubstr("for algorithms that compare"));
+  EXPECT_THAT(with("grpo", "rl.best_of_n.keep=2"), HasSubstr("'rl.best_of_n' is for rl.algorithm: best_of_n only"));
+  EXPECT_THAT(with("grpo", "rl.advantage.baseline=none"), HasSubstr("for rl.algorithm: reinforce only"));
+  EXPECT_THAT(with("rloo", "rl.advantage.scale=none"), HasSubstr("for the GRPO family only"));
+  EXPECT_THAT(with("cispo", "rl.loss.ratio=sequence"), HasSubstr("for algorithms that clip"));
+  EXPECT_THAT(with("reinforce", "rl.loss.clip_high=0.3"), HasSubstr("with an importance ratio only"));
+  EXPECT_THAT(error({"rl.credit=grpo"}), HasSubstr("it is 'rl.algorithm' now"));
+  EXPECT_THAT(error({"rl.loss.clip_low=0.1", "rl.credit=grpo"}), HasSubstr("it is 'rl.algorithm' now"));
+  EXPECT_THAT(with("grpo", "rl.loss.objective=clip"), HasSubstr("it is 'rl.algorithm' now"));
 }
 
 TEST(Assemble, LearningRatesFallOverTheRun) {
   RlConfig rl;
   rl.steps = 5;
   EXPECT_EQ(rl.decay_at(5), 1);
-  rl.decay = "linear";
+  rl.decay = Decay::kLinear;
   rl.decay_to = 0.2;
   EXPECT_DOUBLE_EQ(rl.decay_at(1), 1);
   EXPECT_DOUBLE_EQ(rl.decay_at(3), 0.6);
   EXPECT_DOUBLE_EQ(rl.decay_at(5), 0.2);
-  rl.decay = "cosine";
+  rl.decay = Decay::kCosine;
   EXPECT_DOUBLE_EQ(rl.decay_at(3), 0.6);
   EXPECT_NEAR(rl.decay_at(2), 0.2 + 0.8 * 0.853553, 1e-6);
   rl.steps = 1;

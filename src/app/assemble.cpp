@@ -70,23 +70,14 @@ Config with_every_extension(Config config) {
 }
 
 std::unique_ptr<Credit> make_credit(const RlConfig& config) {
-  if (config.credit == "best_of_n") return make_best_of_n(config.best_of_n);
-  if (config.credit == "reward_weighted") return make_reward_weighted(config.reward_weighted);
-  if (config.credit == "reinforce") return make_reinforce(config.advantage);
-  if (config.credit == "rloo") return make_rloo(config.advantage);
-  if (config.credit == "grpo") return make_grpo(config.advantage);
-  if (config.credit == "reinforce_pp") return make_reinforce_pp(config.advantage);
-  throw usage_error("credit '" + config.credit + "' is not known", "rl.credit",
-                    "known: best_of_n, reward_weighted, reinforce, rloo, grpo, reinforce_pp");
-}
-
-bool has_advantages(const RlConfig& config) {
-  return config.credit != "best_of_n" && config.credit != "reward_weighted";
+  if (config.algorithm == Algorithm::kBestOfN) return make_best_of_n(config.best_of_n);
+  if (config.algorithm == Algorithm::kRewardWeighted) return make_reward_weighted(config.reward_weighted);
+  return make_advantages(config.advantage);
 }
 
 namespace {
 
-TurnRules turn_rules(const Config& config, int64_t turns, const std::string& stop_when_correct) {
+TurnRules turn_rules(const Config& config, int64_t turns, StopWhenCorrect stop_when_correct) {
   TurnRules rules;
   rules.turns = turns;
   rules.stop_when_correct = stop_when_correct;
@@ -100,7 +91,7 @@ TurnRules turn_rules(const Config& config, int64_t turns, const std::string& sto
 
 TurnRules rl_turns(const Config& config) { return turn_rules(config, config.rl.turns, config.rl.stop_when_correct); }
 
-TurnRules eval_turns(const Config& config) { return turn_rules(config, config.eval.turns, "always"); }
+TurnRules eval_turns(const Config& config) { return turn_rules(config, config.eval.turns, StopWhenCorrect::kAlways); }
 
 void check_choices(const Config& config) {
   make_verify_seams(config);

@@ -21,7 +21,6 @@ VerifySeams make_verify_seams(const Config& config);
 // The same config with the extensions that decide about a verdict and its time.
 Config with_every_extension(Config config);
 std::unique_ptr<Credit> make_credit(const RlConfig& config);
-bool has_advantages(const RlConfig& config);  // Does that credit give advantages, for rl.loss?
 
 // How conversations go while training and while evaluating. Throws Error (usage) for a bad data.feedback, which is read
 // only where there is more than one turn.

@@ -460,7 +460,7 @@ std::optional<double> expected_reward(const std::string& shape, const Expected& 
 void expect_rewards(const Verdict& verdict, const Expected& expected, double speedup, bool timed) {
   for (const char* shape : {"staged", "published", "binary", "speed", "hierarchical"}) {
     RewardConfig config;
-    config.shape = shape;
+    config.shape = *named<RewardShape>(shape);
     auto got = reward(verdict, config), wanted = expected_reward(shape, expected, speedup, timed);
     EXPECT_EQ(got.has_value(), wanted.has_value()) << shape;
     EXPECT_NEAR(got.value_or(-1), wanted.value_or(-1), 1e-9) << shape;

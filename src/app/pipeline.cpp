@@ -299,7 +299,7 @@ class Pipeline {
     }
     auto examples = credit.assign(groups, scores);
     // Also where this step turns out to teach nothing: the next goes on from it.
-    AdamW* kept = config_.rl.train.optimizer.schedule == "constant" ? &policy_.optimizer() : nullptr;
+    AdamW* kept = config_.rl.train.optimizer.schedule == Schedule::kConstant ? &policy_.optimizer() : nullptr;
     TrainSummary summary;
     if (examples.empty()) {
       log_warn(phase + ": no sample earned credit, the policy stays as it is");
@@ -336,7 +336,7 @@ class Pipeline {
                               device_peak_bytes(policy_.get().weights().device), experience.staleness,
                               experience.wait_rollout, experience.wait_verify, experience.idle, seconds});
     line.update(turn_metrics(experience.verified, experience.scores, experience.credited, config_.rl.turns));
-    if (config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == "reward") line["reward/kl"] = experience.divergence;
+    if (config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == KlIn::kReward) line["reward/kl"] = experience.divergence;
     for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
     run_.steps().write(line);
     log_info(cat("rl/step_", step, ": reward ", fixed(line["reward/mean"].get<double>(), 3), ", ",
@@ -389,7 +389,7 @@ class Pipeline {
 
   // One verifier is open at a time: two judges would share a GPU's memory.
   Verifier& verifier(bool full = false) {
-    full = full && config_.eval.verifier == "full";
+    full = full && config_.eval.verifier == EvalVerifier::kFull;
     if (!verifier_ || full != verifier_is_full_) {
       verifier_.reset();
       verifier_ = Verifier::open(config_.verify, make_verify_seams(full ? with_every_extension(config_) : config_));

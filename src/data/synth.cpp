@@ -101,7 +101,8 @@ void add_level2(const SynthConfig& config, int64_t count, Rng rng, std::vector<T
     bool found = false;
     for (int64_t attempt = 0; attempt < kTriesPerTask && !found; ++attempt) {
       int family = pick_family(weights_of(config.families), open, draws);
-      auto recipe = draw_fusion(static_cast<Family>(family), config.operators == "all", config.max_steps, draws);
+      auto recipe =
+          draw_fusion(static_cast<Family>(family), config.operators == OperatorSet::kAll, config.max_steps, draws);
       if (!recipe || !seen.insert(recipe->graph().hash()).second) continue;
       tasks.push_back(make_task(config, *recipe, 2, i, sizes.at(static_cast<uint64_t>(i))));
       found = true;
@@ -132,7 +133,7 @@ std::vector<Recipe> level1_recipes(const SynthConfig& config) {
   auto weights = weights_of(config.families);
   std::vector<Recipe> recipes;
   std::set<std::string> seen;
-  for (Recipe& recipe : all_single_operations(config.operators == "all")) {
+  for (Recipe& recipe : all_single_operations(config.operators == OperatorSet::kAll)) {
     if (weights[static_cast<size_t>(recipe.family)] > 0 && seen.insert(recipe.graph().hash()).second) {
       recipes.push_back(std::move(recipe));
     }

@@ -36,15 +36,18 @@ struct FamilyWeights {
   void validate() const;
 };
 
+enum class OperatorSet { kCore, kAll };
+constexpr auto enum_names(OperatorSet) { return std::array{"core", "all"}; }
+
 struct SynthConfig {
   int64_t seed = 7;
-  std::string operators = "core";  // A small policy learns 25 operators in minutes; 50 need more examples.
-  int64_t max_steps = 3;           // Longest element-wise chain of a level-2 task.
+  OperatorSet operators = OperatorSet::kCore;  // A small policy learns 25 operators in minutes; 50 need more examples.
+  int64_t max_steps = 3;                       // Longest element-wise chain of a level-2 task.
   FamilyWeights families;
   template <class V>
   void for_each_field(V& v) {
     v("seed", seed, "names the whole task set");
-    v.choice("operators", operators, {"core", "all"}, "element-wise operators to use");
+    v("operators", operators, "element-wise operators to use");
     v("max_steps", max_steps, "operations of the longest element-wise chain");
     v("families", families, "relative shares of the families");
   }

@@ -18,7 +18,7 @@ namespace {
 
 SynthConfig with_operators(const std::string& operators) {
   SynthConfig config;
-  config.operators = operators;
+  config.operators = *named<OperatorSet>(operators);
   return config;
 }
 

@@ -23,7 +23,7 @@ class Trainer : public testing::Test {
     PolicyConfig config;
     config.model = folder;
     config.device = "cpu";
-    config.dtype = "fp32";
+    config.dtype = ComputeType::kFp32;
     Policy policy = Policy::open(config, PromptTemplate::load(TRITONRL_SOURCE_DIR "/prompts/triton.txt"));
     policy.set_adapter(LoraAdapter::create(policy.weights(), {}, Rng(1)));
     return policy;

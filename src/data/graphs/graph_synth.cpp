@@ -52,7 +52,7 @@ Task GraphStream::next() {
     Rng draws = rng.at(attempt);
     DrawConfig draw;
     draw.type = type_of(config_.dtypes[static_cast<size_t>(draws.below(static_cast<int64_t>(config_.dtypes.size())))]);
-    draw.gpu_sizes = config_.sizes == "gpu";
+    draw.gpu_sizes = config_.sizes == SizeRange::kGpu;
     // When single operators run out, what was to be level 1 becomes level 2.
     bool single = rng.at("level").uniform() < config_.level1_share && attempt < kTries / 10;
     if (!single) {

@@ -15,9 +15,12 @@
 
 namespace tritonrl::graphs {
 
+enum class SizeRange { kSmall, kGpu };
+constexpr auto enum_names(SizeRange) { return std::array{"small", "gpu"}; }
+
 struct GraphSynthConfig {
   int64_t seed = 7;
-  std::string sizes = "small";                               // small: a launch is 32 programs or fewer.
+  SizeRange sizes = SizeRange::kSmall;                       // small: a launch is 32 programs or fewer.
   std::vector<std::string> dtypes = {"float32", "float16"};  // bfloat16 can be verified on a GPU only.
   double level1_share = 0.25;                                // Tasks of one compute node.
   int64_t max_nodes = 6;  // Of the largest graph; each further node is drawn with continue_share.
@@ -27,7 +30,7 @@ struct GraphSynthConfig {
   template <class V>
   void for_each_field(V& v) {
     v("seed", seed, "names the whole stream");
-    v.choice("sizes", sizes, {"small", "gpu"}, "small = for Triton's interpreter; gpu = 1e6 to 1e8 elements");
+    v("sizes", sizes, "small = for Triton's interpreter; gpu = 1e6 to 1e8 elements");
     v("dtypes", dtypes, "float32, float16, bfloat16; the last can be verified on a GPU only");
     v("level1_share", level1_share, "share of tasks with one compute node");
     v("max_nodes", max_nodes, "compute nodes of the largest graph");

@@ -116,7 +116,7 @@ TEST(Graphs, DtypesAndSizesAreThoseAskedFor) {
     EXPECT_FALSE(task.solution.empty());
     EXPECT_LE(facts_of(task).elements, 200000) << task.source;
   }
-  config.sizes = "gpu";
+  config.sizes = SizeRange::kGpu;
   config.only_covered = false;
   int64_t large = 0;
   for (const Task& task : make(config, 60)) large += facts_of(task).elements >= 1000000;

@@ -68,14 +68,23 @@ TEST(AppConfig, EveryFieldHasHelpOrIsASection) {
 }
 
 TEST(Assemble, UnknownChoicesAreErrors) {
-  SamplerConfig sampler;
-  sampler.type = "oracle";
-  EXPECT_THROW(make_task_sampler(sampler, {}), Error);
-  TimingConfig timing;
-  timing.type = "stopwatch";
-  EXPECT_THROW(make_timing(timing), Error);
+  EXPECT_THAT(error({"data.sampler.type=adaptve"}), HasSubstr("did you mean 'adaptive'?"));
+  EXPECT_THAT(error({"timing.type=stopwatch"}), HasSubstr("is not one of: plain, calibrated"));
+  EXPECT_THAT(error({"timing.calibrated.readings=5"}), HasSubstr("readings must lie in [10, 400]"));
+  EXPECT_THAT(error({"cases.multi_input.list=[doubled]"}), HasSubstr("does not begin with original"));
+  EXPECT_THAT(error({"data.sampler.gate.groups=0"}), HasSubstr("data.sampler.gate: groups and rest"));
+  EXPECT_THROW(Config().data.sampler.make({}), Error) << "no tasks";
   EXPECT_THROW(find_data_file("prompts/no_such.txt"), Error);
   EXPECT_TRUE(std::filesystem::exists(find_data_file("prompts/triton.txt")));
+}
+
+TEST(Assemble, OldKeysOfSeamsAreRefusedAndTheNewOnesNamed) {
+  EXPECT_THAT(error({"data.sampler.level2_share=0.2"}), HasSubstr("data.sampler.fixed_mix.level2_share"));
+  EXPECT_THAT(error({"data.sampler.target_accuracy=0.2"}), HasSubstr("data.sampler.adaptive.target_accuracy"));
+  EXPECT_THAT(error({"data.sampler.gate_rest=2"}), HasSubstr("did you mean 'data.sampler.gate.rest'?"));
+  EXPECT_THAT(error({"data.sampler.promote_at=0.2"}), HasSubstr("did you mean 'data.sampler.promote.at'?"));
+  EXPECT_THAT(error({"timing.half_width=0.1"}), HasSubstr("did you mean 'timing.calibrated.half_width'?"));
+  EXPECT_THAT(error({"cases.count=2"}), HasSubstr("did you mean 'cases.multi_input.count'?"));
 }
 
 TEST(Assemble, TurnsAreOneUnlessAskedFor) {
@@ -94,29 +103,21 @@ TEST(Assemble, TurnsAreOneUnlessAskedFor) {
 }
 
 TEST(Assemble, TimingIsPlainOrCalibrated) {
-  EXPECT_EQ(Config{}.timing.type, "calibrated");
-  TimingConfig timing;
-  EXPECT_EQ(make_timing(timing)->spec().batch, 25);
-  EXPECT_TRUE(make_timing(timing)->spec().cold);
-  timing.readings = 10;
-  timing.half_width = 0.03;
-  auto loose = make_timing(timing);
+  Config config;
+  EXPECT_EQ(config.timing.type, "calibrated");
+  auto usual = config.timing.make();
+  EXPECT_EQ(usual->spec().batch, 25);
+  EXPECT_TRUE(usual->spec().cold);
+  auto loose = load_config<Config>({}, {"timing.calibrated={readings: 10, half_width: 0.03}"}).timing.make();
   EXPECT_EQ(loose->spec().batch, 10);
   EXPECT_EQ(loose->spec().readings_per_place, 2);
   std::vector<Reading> readings(10, {1e-3, 1e-3, 0, 0, 0});
   for (size_t i = 0; i < readings.size(); ++i) readings[i].reference_s *= 1 + 0.02 * static_cast<double>(i % 3);
   EXPECT_FALSE(loose->want_more(readings)) << "an interval of two per cent";
-  EXPECT_TRUE(make_timing({})->want_more(readings)) << "fewer than fifty";
-  timing.readings = 5;
-  EXPECT_THROW(make_timing(timing), Error);
-  timing = {};
-  timing.half_width = 0;
-  EXPECT_THROW(make_timing(timing), Error);
-  timing.type = "plain";
-  EXPECT_EQ(make_timing(timing)->spec().batch, 5);
-  EXPECT_FALSE(make_timing(timing)->spec().cold);
-  Config config;
-  config.timing = timing;
+  EXPECT_TRUE(usual->want_more(readings)) << "fewer than fifty";
+  config.timing.type = "plain";
+  EXPECT_EQ(config.timing.make()->spec().batch, 5);
+  EXPECT_FALSE(config.timing.make()->spec().cold);
   EXPECT_EQ(make_verify_seams(config).timing->spec().warm_ups, 1);
 }
 
@@ -287,7 +288,7 @@ TEST(Assemble, AblationsCombine) {
     }
     Config config = load_config<Config>(files, {});
     VerifySeams seams = make_verify_seams(config);
-    auto sampler = make_task_sampler(config.data.sampler, tasks);
+    auto sampler = config.data.sampler.make(tasks);
     EXPECT_EQ(seams.cases->cases(tasks[0]).size(), on & 1 ? 6u : 1u) << on;
     EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kTimeout, 0, ""}}).has_value(), !(on & 2)) << on;
     EXPECT_EQ(sampler->metrics().at("sampler/level2_share"), on & 4 ? 0.1 : 0.5) << on;
@@ -315,9 +316,9 @@ TEST(Assemble, EverySamplerIsThere) {
   tasks[1].id = "b";
   tasks[1].level = 2;
   for (const char* type : {"fixed_mix", "adaptive", "gate", "promote"}) {
-    SamplerConfig config;
-    config.type = type;
-    EXPECT_EQ(make_task_sampler(config, tasks)->next(3).size(), 3u) << type;
+    Config config;
+    config.data.sampler.type = type;
+    EXPECT_EQ(config.data.sampler.make(tasks)->next(3).size(), 3u) << type;
   }
 }
 

@@ -12,10 +12,6 @@
 
 namespace tritonrl {
 
-std::unique_ptr<TaskSampler> make_task_sampler(const SamplerConfig& config, std::vector<Task> tasks);
-std::shared_ptr<const CaseSource> make_cases(const CasesConfig& config, int64_t seeds_per_case);
-std::shared_ptr<const StageOrder> make_stages(const StagesConfig& config);
-std::shared_ptr<const TimingProtocol> make_timing(const TimingConfig& config);
 // What the verifier is opened with. Throws Error (usage) for a type that is not known.
 VerifySeams make_verify_seams(const Config& config);
 // The same config with the extensions that decide about a verdict and its time.

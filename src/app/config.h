@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/config.h"
+#include "base/config_choice.h"
 #include "data/data_config.h"
 #include "eval/conversation.h"
 #include "eval/evaluate.h"
@@ -168,46 +168,15 @@ struct CheckpointConfig {
   void validate() const;
 };
 
-// How a GPU's readings are taken and what they amount to (verify/timing_protocol.h).
-struct TimingConfig {
-  std::string type = "calibrated";
-  int64_t readings = 50;
-  double half_width = 0.005;
-
-  template <class V>
-  void for_each_field(V& v) {
-    v("type", type, "timing protocol: plain (five readings, their mean) or an extension's, see app/assemble.cpp");
-    v("readings", readings, "calibrated: at least so many readings");
-    v("half_width", half_width,
-      "calibrated: and until the 95 % interval of the ratio is as narrow as this, relative; 0.03 takes about a tenth "
-      "of "
-      "the time of 0.005");
-  }
+// The seams of the verifier, as core has them; extensions add theirs (app/assemble.cpp), and may become the default.
+struct TimingChoice : ConfigChoice<TimingProtocol> {
+  TimingChoice() : ConfigChoice("plain") { add<PlainMean>("plain", "five readings, their mean"); }
 };
-
-// On which cases candidates are tried (verify/case_source.h).
-struct CasesConfig {
-  std::string type = "original";
-  std::vector<std::string> list = {"original", "doubled", "reseeded", "larger", "precision"};
-  int64_t count = 0;
-
-  template <class V>
-  void for_each_field(V& v) {
-    v("type", type, "cases of a task: original (as written, and tiny) or an extension's, see app/assemble.cpp");
-    v("list", list, "multi_input: the cases, by name");
-    v("count", count, "multi_input: how many of the list, from its beginning; 0 = all");
-  }
+struct CasesChoice : ConfigChoice<CaseSource, int64_t> {
+  CasesChoice() : ConfigChoice("original") { add<OriginalCases>("original", "as the task is written, and tiny"); }
 };
-
-// Which stages a candidate goes through (verify/stage_order.h).
-struct StagesConfig {
-  std::string type = "staged";
-
-  template <class V>
-  void for_each_field(V& v) {
-    v("type", type,
-      "staged (stops at the first stage that fails) or all (runs what can be run; the verdict is the same)");
-  }
+struct StagesChoice : ConfigChoice<StageOrder> {
+  StagesChoice() : ConfigChoice("all") { add<EveryStage>("all", "runs what can be run"); }
 };
 
 struct Config {
@@ -220,10 +189,12 @@ struct Config {
   CheckpointConfig checkpoint;
   RewardConfig reward;
   VerifyConfig verify;
-  CasesConfig cases;
-  StagesConfig stages;
-  TimingConfig timing;
+  CasesChoice cases;
+  StagesChoice stages;
+  TimingChoice timing;
   EvalConfig eval;
+
+  Config();  // With every extension's sections: app/assemble.cpp.
 
   template <class V>
   void for_each_field(V& v) {
@@ -236,9 +207,9 @@ struct Config {
     v("checkpoint", checkpoint, "what is kept of a run, and a command for each checkpoint");
     v("reward", reward, "from verdict to number");
     v("verify", verify, "the verifier");
-    v("cases", cases, "inputs that candidates are tried on");
-    v("stages", stages, "order of the verifier's stages");
-    v("timing", timing, "timing of candidates on a GPU");
+    v("cases", cases, "inputs that candidates are tried on (verify/case_source.h)");
+    v("stages", stages, "order of the verifier's stages (verify/stage_order.h); the verdict is the same");
+    v("timing", timing, "timing of candidates on a GPU (verify/timing_protocol.h)");
     v("eval", eval, "held-out evaluation");
   }
   void validate() const;

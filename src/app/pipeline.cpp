@@ -261,7 +261,7 @@ class Pipeline {
   // ---------------------------------------------------------------------------------------------------------- training
 
   void reinforce() {
-    auto sampler = make_task_sampler(config_.data.sampler, splits_.rl);
+    auto sampler = config_.data.sampler.make(splits_.rl);
     auto credit = make_credit(config_.rl);
     ExperienceSource source(
         config_, run_, policy_, [this]() -> Verifier& { return verifier(); }, splits_.rl, *sampler, rng_.at("rl"));

@@ -116,7 +116,8 @@ std::vector<std::string> meant_by(const std::string& path, const std::vector<std
   std::vector<std::string> inside, outside, siblings, leaves;
   for (const auto& key : known) {
     bool below = key.starts_with(section);
-    if (leaf(key) == name) (below ? inside : outside).push_back(key);
+    bool in_parts = key.size() > name.size() && replace_all(key, ".", "_").ends_with("_" + name);  // a_b for a.b.
+    if (leaf(key) == name || in_parts) (below ? inside : outside).push_back(key);
     if (below && key.find('.', section.size()) == std::string::npos) siblings.push_back(leaf(key));
     if (below) leaves.push_back(leaf(key));
   }

@@ -24,7 +24,7 @@ struct DataConfig {
   SynthConfig synth;
   graphs::GraphSynthConfig graphs;
   SplitConfig split;
-  SamplerConfig sampler;
+  SamplerChoice sampler;
   TaskFileConfig train, rl, heldout;  // In place of the synthesiser's splits, each where its file is named.
   std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "near"};
   template <class V>

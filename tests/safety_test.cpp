@@ -9,6 +9,7 @@
 #include <iostream>
 #include <set>
 
+#include "base/build_paths.h"
 #include "base/json.h"
 #include "base/rng.h"
 #include "base/text.h"
@@ -16,7 +17,7 @@
 #include "run_program.h"
 #include "training_records.h"
 
-namespace tritonrl {
+namespace tritonrl::safety_test {
 namespace {
 
 using testing::HasSubstr;
@@ -67,7 +68,7 @@ class Safety : public testing::Test {
                                      "rl.loss.entropy=0.01",
                                      "rl.train.max_tokens=6000"};
     sets.insert(sets.end(), more.begin(), more.end());
-    std::vector<std::string> words = {"train", TRITONRL_SOURCE_DIR "/configs/quickstart.yaml"};
+    std::vector<std::string> words = {"train", source_dir() + "/configs/quickstart.yaml"};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     return words;
   }
@@ -331,4 +332,4 @@ TEST_F(Safety, ACheckpointThatWasChangedStopsTheRun) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::safety_test

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace tritonrl {
+namespace tritonrl::config_test {
 namespace {
 
 using testing::HasSubstr;
@@ -162,4 +162,4 @@ TEST(Config, BrokenFiles) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::config_test

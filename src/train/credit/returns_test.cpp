@@ -8,7 +8,7 @@
 
 #include "train/credit/advantages.h"
 
-namespace tritonrl {
+namespace tritonrl::returns_test {
 namespace {
 
 using Rewards = std::vector<std::optional<double>>;
@@ -157,4 +157,4 @@ TEST(Turns, BestOfNKeepsTheBestAnswersOfAllTurns) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::returns_test

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "app/config.h"
 #include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"

@@ -155,7 +155,7 @@ std::map<std::string, std::string> resolved(const Config& config) {
 
 // The tables were written down from the program before (tests/golden/config/ORIGIN.md).
 TEST(Assemble, AlgorithmsAreWhatTheirOverlaysWere) {
-  Json golden = read_json(TRITONRL_SOURCE_DIR "/tests/golden/config/algorithms.json");
+  Json golden = read_json(source_dir() + "/tests/golden/config/algorithms.json");
   auto hold = [&](const std::string& what, const Config& config, const Json& changes) {
     SCOPED_TRACE(what);
     Json was = golden["gpu"];

@@ -252,19 +252,25 @@ struct ConfigPrinter : ConfigVisitor {
   }
 };
 
-// Loads a config: defaults < files < sets, then validate() of every section. Throws Error.
+// Fills a config from a tree, then calls validate() of every section. Throws Error.
 template <ConfigStruct T>
-T load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets, T config = {}) {
-  ConfigNode root;
-  root.kind = ConfigNode::Kind::kMap;
-  for (const auto& file : files) merge_into(root, parse_yaml_file(file));
-  for (const auto& set : sets) apply_set(root, set);
+void read_config(T& config, const ConfigNode& root) {
   ConfigReader reader(&root, "");
   config.for_each_field(reader);
   ConfigKeys keys;  // Behind reading: which keys there are may depend on values.
   config.for_each_field(keys);
   internal::refuse_unknown_keys(root, "", keys.known);
   ConfigChecker::check(config, root, "");
+}
+
+// Loads a config: defaults < files < sets. Throws Error.
+template <ConfigStruct T>
+T load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets, T config = {}) {
+  ConfigNode root;
+  root.kind = ConfigNode::Kind::kMap;
+  for (const auto& file : files) merge_into(root, parse_yaml_file(file));
+  for (const auto& set : sets) apply_set(root, set);
+  read_config(config, root);
   return config;
 }
 

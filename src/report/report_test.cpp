@@ -138,7 +138,7 @@ TEST_F(ReportTest, PageIsWellFormedAndSaysWhatTheMarkdownSays) {
 TEST_F(ReportTest, VerifyingBesideSamplingIsNotCountedTwice) {
   EXPECT_TRUE(contains(html(), "rl: verify<"));
   write_file(dir_ / "steps.jsonl", "");
-  JsonLinesWriter::open(dir_ / "steps.jsonl")
+  LineFile::open(dir_ / "steps.jsonl")
       .write({{"phase", "rl"},
               {"step", 1},
               {"time/phase/rollout", 40.0},
@@ -202,13 +202,13 @@ void poison(const fs::path& dir, const std::string& attack) {
   for (auto& row : results["rows"]) row["model"] = attack;
   for (auto& comparison : results["comparisons"]) comparison["a"] = comparison["b"] = attack;
   write_file(dir / "results.json", json_line(results));
-  JsonLinesWriter::open(dir / "steps.jsonl")
+  LineFile::open(dir / "steps.jsonl")
       .write({{"phase", attack}, {"step", 1}, {"seconds", 3}, {"time/phase/" + attack, 1}});
-  JsonLinesWriter::open(dir / "steps.jsonl").write({{"phase", "rl"}, {"step", 99}, {"verify/outcome/" + attack, 7}});
+  LineFile::open(dir / "steps.jsonl").write({{"phase", "rl"}, {"step", 99}, {"verify/outcome/" + attack, 7}});
   Json verdict = to_json(made_up_verdict("x", "y", 1, Stage::kCompile, Outcome::kTimeout, attack));
   verdict["phase"] = attack;
   verdict["sandbox_missing"] = {attack};
-  JsonLinesWriter::open(dir / "verdicts.jsonl").write(verdict);
+  LineFile::open(dir / "verdicts.jsonl").write(verdict);
 }
 
 TEST_F(ReportTest, HostileTextIsInert) {
@@ -330,12 +330,12 @@ TEST_F(ReportTest, ARewardedHarnessFaultIsShouted) {
   Json line = to_json(made_up_verdict("x", "y", 1, Stage::kCompile, Outcome::kHarnessFault, "fork failed"));
   line["phase"] = "rl/round1";
   line["reward"] = 0.0;
-  JsonLinesWriter::open(dir_ / "verdicts.jsonl").write(line);
+  LineFile::open(dir_ / "verdicts.jsonl").write(line);
   EXPECT_TRUE(contains(markdown(), "**Do not trust this run:** 1 harness fault carried a reward."));
 }
 
 TEST_F(ReportTest, ResumedStepsCountOnceAndGapsAreSaid) {
-  auto steps = JsonLinesWriter::open(dir_ / "steps.jsonl");
+  auto steps = LineFile::open(dir_ / "steps.jsonl");
   steps.write({{"phase", "sft"}, {"step", 8}, {"loss", 0.5}, {"something_new", "text"}});
   steps.write({{"phase", "sft"}, {"step", 9}, {"loss", nullptr}});
   RunData run = load_run(dir_);
@@ -353,7 +353,7 @@ TEST_F(ReportTest, ResumedStepsCountOnceAndGapsAreSaid) {
 TEST_F(ReportTest, StepsInsideAnRlStepAreACurveButNoTimeOfTheirOwn) {
   std::string before = markdown();
   {
-    auto steps = JsonLinesWriter::open(dir_ / "steps.jsonl");
+    auto steps = LineFile::open(dir_ / "steps.jsonl");
     for (int round = 1; round <= 2; ++round) {
       for (int step = 1; step <= 3; ++step) {
         steps.write({{"phase", cat("rl/round", round, "/update")},
@@ -379,7 +379,7 @@ TEST_F(ReportTest, StepsInsideAnRlStepAreACurveButNoTimeOfTheirOwn) {
 
 TEST_F(ReportTest, AbsurdNumbersAreLeftOut) {
   {
-    auto steps = JsonLinesWriter::open(dir_ / "steps.jsonl");
+    auto steps = LineFile::open(dir_ / "steps.jsonl");
     steps.write({{"phase", "rl"}, {"step", 9007199254740993}, {"reward/mean", 0.5}});
     steps.write({{"phase", "rl"}, {"step", -1}, {"reward/mean", 0.5}});
     steps.write({{"phase", "rl"}, {"step", 3}, {"reward/mean", 1e300}, {"correct_rate", -1e-300}, {"seconds", -5}});

@@ -100,9 +100,4 @@ PolicyConfig find_policy(const Config& config) {
   return policy;
 }
 
-fs::path plotly_script() {
-  fs::path script = fs::path(source_dir()) / ".deps/pkg/plotly/plotly/package_data/plotly.min.js";
-  return fs::exists(script) ? script : fs::path();
-}
-
 }  // namespace tritonrl

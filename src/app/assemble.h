@@ -2,7 +2,6 @@
 // Where names from the config become objects: one choice a seam. Extensions register here and nowhere else.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -32,7 +31,5 @@ std::string find_data_file(const std::string& name);
 std::string find_model(const std::string& name);
 // config.policy with the model's folder found. Throws Error (usage).
 PolicyConfig find_policy(const Config& config);
-// plotly.min.js, or "" when set-up has not fetched it.
-std::filesystem::path plotly_script();
 
 }  // namespace tritonrl

@@ -107,7 +107,7 @@ void add_report(CLI::App& app, Run& run) {
   command->add_option("run", *folder, "run directory")->required();
   command->callback([=, &run] {
     run = [=] {
-      write_report(*folder, {plotly_script()});
+      write_report(*folder);
       std::cout << *folder << "/report.html\n";
       return 0;
     };

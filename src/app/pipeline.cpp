@@ -360,7 +360,7 @@ class Pipeline {
     if (config_.checkpoint.keep_best) results["best_checkpoint"] = checkpoints_.best();
     write_file(run_ / "results.json", results.dump(2) + "\n");
     write_file(run_ / "examples.json", examples().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-    write_report(run_.path(), {plotly_script()});
+    write_report(run_.path());
   }
 
   // One answer of the last model that passed (level 2 if there is one) and one that failed late rather than early.

@@ -132,7 +132,7 @@ TEST_F(ReportTest, PageIsWellFormedAndSaysWhatTheMarkdownSays) {
   EXPECT_FALSE(contains(page, "http://"));
   EXPECT_FALSE(contains(page, "https://")) << "the page works offline";
   EXPECT_EQ(count_of(page, "<script"), 0);
-  EXPECT_TRUE(contains(page, "<title>loss, update 1: ")) << "a point says its numbers";
+  EXPECT_TRUE(contains(page, ", step 1: ")) << "a point says its numbers";
   EXPECT_EQ(undefined_colours(page), "");
 }
 

@@ -118,7 +118,7 @@ TEST(PolicyLoss, AdvantagesAreTrls) {
       }
       credit = make_rloo(config);
     } else {
-      config.scale = settings.at("scale_rewards");
+      config.scale = named<Scale>(settings.at("scale_rewards").get<std::string>()).value();
       credit = make_grpo(config);
     }
     std::vector<Group> groups;

@@ -17,8 +17,8 @@ class StageOrder {
   virtual std::optional<Stage> next(const std::vector<StageResult>& done) const = 0;
 };
 
-// What a verifier does that is given no order: every stage, whatever became of those before: without code, or without a
-// recording, nothing is left to run. The candidate's outcome is that of the first stage that did not pass all the same.
+// Every stage in order, whatever became of those before: without code, or without a recording, nothing is left to run.
+// The candidate's outcome is that of the first stage that did not pass all the same.
 class EveryStage : public StageOrder {
  public:
   std::optional<Stage> next(const std::vector<StageResult>& done) const override {
@@ -28,6 +28,16 @@ class EveryStage : public StageOrder {
     bool ours = last.outcome == Outcome::kHarnessFault;
     if (last.stage == Stage::kTime || ours || (needed && last.outcome != Outcome::kPass)) return std::nullopt;
     return static_cast<Stage>(static_cast<int>(last.stage) + 1);
+  }
+};
+
+// All stages in order; stops at the first that does not pass. What a verifier does that is given no order.
+class InOrder : public StageOrder {
+ public:
+  std::optional<Stage> next(const std::vector<StageResult>& done) const override {
+    if (done.empty()) return Stage::kExtract;
+    if (done.back().outcome != Outcome::kPass || done.back().stage == Stage::kTime) return std::nullopt;
+    return static_cast<Stage>(static_cast<int>(done.back().stage) + 1);
   }
 };
 

@@ -81,7 +81,7 @@ Verifier::Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, Verify
       pool_(std::move(pool)),
       lanes_(std::move(lanes)) {
   if (!seams_.cases) seams_.cases = std::make_shared<OriginalCases>(config_.seeds_per_case);
-  if (!seams_.order) seams_.order = std::make_shared<EveryStage>();
+  if (!seams_.order) seams_.order = std::make_shared<InOrder>();
   if (!seams_.timing) seams_.timing = std::make_shared<PlainMean>();
   oracle_ = std::make_unique<OracleCache>(*pool_, config_.oracle_deadline_s, config_.memory_mb << 20);
   references_ = std::make_unique<ReferenceCache>(*pool_, config_.oracle_deadline_s, config_.memory_mb << 20);

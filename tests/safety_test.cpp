@@ -57,18 +57,14 @@ class Safety : public testing::Test {
                                      "rl.steps=4",
                                      "rl.tasks_per_step=2",
                                      "rl.samples=2",
-                                     "rl.best_of_n.keep=1",
                                      "rl.sampling.max_new_tokens=12",
-                                     "rl.credit=reinforce",
+                                     "rl.algorithm=reinforce",
                                      "rl.advantage.baseline=moving",
                                      "rl.overlong=penalty",
                                      "rl.overlong_tokens=8",
                                      "rl.loss.kl=0.1",
                                      "rl.loss.entropy=0.01",
-                                     "rl.train.epochs=2",
-                                     "rl.train.batch_size=2",
-                                     "rl.train.max_tokens=6000",
-                                     "rl.train.optimizer.schedule=constant"};
+                                     "rl.train.max_tokens=6000"};
     sets.insert(sets.end(), more.begin(), more.end());
     std::vector<std::string> words = {"train", source_dir() + "/configs/quickstart.yaml"};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
@@ -178,14 +174,9 @@ TEST_F(Safety, VerifyingWhileSamplingEndsWithTheSameBits) {
 // Answers of a step drawn while the step before trains: which policy drew them is a matter of numbers, not of time.
 TEST_F(Safety, SamplingAheadRepeatsAndGoesOnAfterAStop) {
   auto ahead = [&](const std::string& name, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> sets = {"sft.enabled=false",
-                                     "rl.staleness=1",
-                                     "rl.samples=6",
-                                     "rl.sampling.max_new_tokens=100",
-                                     "rl.train.max_tokens=6200",
-                                     "rl.loss.correction=token",
-                                     "rl.train.batch_size=1",
-                                     "verify.seed=4294967311"};
+    std::vector<std::string> sets = {
+        "sft.enabled=false",        "rl.staleness=1",        "rl.samples=6", "rl.sampling.max_new_tokens=100",
+        "rl.train.max_tokens=6200", "verify.seed=4294967311"};
     sets.insert(sets.end(), more.begin(), more.end());
     return command(name, sets);
   };

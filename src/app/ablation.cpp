@@ -116,10 +116,7 @@ Ablation load_ablation(const fs::path& file, const std::vector<std::string>& set
     root.map.erase(it);
   }
   MatrixConfig matrix;
-  ConfigKeys keys;
-  matrix.for_each_field(keys);
-  internal::refuse_unknown_keys(root, "", keys.keys);
-  ConfigReader::read(matrix, root, "");
+  read_config(matrix, root);
   if (matrix.seeds.empty()) throw usage_error("seeds must name one at least", file.string());
   Ablation ablation;
   ablation.name = matrix.name;

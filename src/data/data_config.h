@@ -20,7 +20,7 @@ struct DataConfig {
   int64_t feedback_chars = 1500;
   graphs::SynthConfig synth;
   SplitConfig split;
-  SamplerConfig sampler;
+  SamplerChoice sampler;
   TaskFileConfig train, rl, heldout;  // In place of the synthesiser's splits, each where its file is named.
   std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "near"};
   template <class V>
@@ -31,7 +31,10 @@ struct DataConfig {
     v("feedback", feedback, "text of the user's turn behind an answer, with {{feedback}} place holders (rl.turns)");
     v("feedback_chars", feedback_chars, "longest feedback, in characters; its head and tail are kept");
     v("synth", synth, "the synthesiser: random operator graphs");
+    v.renamed("graphs", "data.synth");
     v("split", split, "train / rl / heldout");
+    v.renamed("synth_level1", "data.split");
+    v.renamed("synth_level2", "data.split");
     v("train", train, "supervised tasks from a file; they need solutions");
     v("rl", rl, "tasks to sample rollouts for, from a file");
     v("heldout", heldout, "evaluation tasks from a file (see eval.tasks too)");

@@ -23,7 +23,7 @@ std::vector<std::string> ids(const std::vector<Task>& tasks) {
 
 graphs::SynthConfig plain() {
   graphs::SynthConfig config;
-  config.style = "plain";
+  config.style = graphs::SynthStyle::kPlain;
   config.dtypes = {"float32"};
   return config;
 }
@@ -118,23 +118,14 @@ TEST(SplitTest, CountsThatCannotBeHad) {
 }
 
 TEST(DataConfigTest, PrintsAndLoads) {
-  DataConfig config;
-  config.synth.style = "plain";
-  config.synth.operators = {"core", "softmax"};
-  config.sampler.level2_share = 0.25;
-  ConfigNode root = [&] {
-    auto path = std::filesystem::temp_directory_path() / "data_config_test.yaml";
-    write_file(path, to_yaml(config));
-    auto node = parse_yaml_file(path.string());
-    std::filesystem::remove(path);
-    return node;
-  }();
-  DataConfig loaded;
-  ConfigReader::read(loaded, root, "data");
-  EXPECT_EQ(to_yaml(loaded), to_yaml(config));
+  auto config = load_config<DataConfig>(
+      {}, {"synth.style=plain", "synth.operators=[core, softmax]", "sampler.fixed_mix.level2_share=0.25"});
+  std::string file = testing::TempDir() + "/data_config_test.yaml";
+  write_file(file, to_yaml(config));
+  EXPECT_EQ(to_yaml(load_config<DataConfig>({file}, {})), to_yaml(config));
   EXPECT_THROW(load_config<DataConfig>({}, {"synth.operators=[most]"}), Error);
   EXPECT_THROW(load_config<DataConfig>({}, {"synth.max_nodes=1"}), Error);
-  EXPECT_THROW(load_config<DataConfig>({}, {"sampler.level2_share=1.5"}), Error);
+  EXPECT_THROW(load_config<DataConfig>({}, {"sampler.fixed_mix.level2_share=1.5"}), Error);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ struct Trajectory {
 
 }  // namespace
 
-bool goes_on(const Verdict& verdict, const std::string& stop_when_correct) {
+bool goes_on(const Verdict& verdict, StopWhenCorrect stop) {
   if (verdict.is_harness_fault()) return false;
   if (!verdict.correct()) return true;
-  return stop_when_correct == "never" || (stop_when_correct == "untimed" && verdict.timing.has_value());
+  return stop == StopWhenCorrect::kNever || (stop == StopWhenCorrect::kUntimed && verdict.timing.has_value());
 }
 
 void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& rules, const Speakers& speakers) {

@@ -51,7 +51,7 @@ class Conversation : public testing::Test {
     write_file(file, "MEND {{feedback}}\n---\nFASTER {{feedback}}");
     TurnRules rules;
     rules.turns = turns;
-    rules.stop_when_correct = stop;
+    rules.stop_when_correct = *named<StopWhenCorrect>(stop);
     rules.prompt = FeedbackPrompt::load(file);
     rules.max_prompt_tokens = longest;
     Speakers speakers;

@@ -31,7 +31,7 @@ TEST(PolicyConfig, GroupsAreForAnInt8BaseAndMultiplesOfEight) {
   EXPECT_EQ(complaint(config), "");
   config.int8_group = 64;
   EXPECT_THAT(complaint(config), testing::HasSubstr("base: int8"));
-  config.base = "int8";
+  config.base = BaseWeights::kInt8;
   EXPECT_EQ(complaint(config), "");
   for (int64_t group : {-64, 4, 63}) {
     config.int8_group = group;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/line_file.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "eval/metrics.h"
@@ -56,7 +56,7 @@ inline void write_made_up_run(const std::filesystem::path& dir, const MadeUpSize
   fs::create_directories(dir);
   for (const char* name : {"steps.jsonl", "verdicts.jsonl"}) fs::remove(dir / name);
   Rng rng(5);
-  auto verdicts = JsonLinesWriter::open(dir / "verdicts.jsonl");
+  auto verdicts = LineFile::open(dir / "verdicts.jsonl");
   auto log_verdict = [&](const Verdict& verdict, const std::string& phase, const Json& reward) {
     Json line = to_json(verdict);
     line["phase"] = phase;
@@ -64,7 +64,7 @@ inline void write_made_up_run(const std::filesystem::path& dir, const MadeUpSize
     verdicts.write(line);
   };
 
-  auto steps = JsonLinesWriter::open(dir / "steps.jsonl");
+  auto steps = LineFile::open(dir / "steps.jsonl");
   for (int step = 1; step <= size.sft_steps; ++step) {
     double t = static_cast<double>(step) / size.sft_steps;
     steps.write({{"phase", "sft"},

@@ -434,7 +434,7 @@ class CandidateRun {
 
   // Both policies are looked at and reported; the configured one decides.
   Ending policy() {
-    bool strict = f_.config_.policy != "mixed";
+    bool strict = f_.config_.policy == LibraryCalls::kStrict;
     std::string problem;
     for (const CaseSpec& spec : specs_) {
       const Plan* found = (gpu_ ? gpu_->recording() : recording_.file).find(spec.name);

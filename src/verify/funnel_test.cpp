@@ -386,7 +386,7 @@ TEST(Funnel, PolicyDecidesOnLibraryCalls) {
   EXPECT_EQ(strict.verdict.outcome, Outcome::kRuleBreak);
   EXPECT_EQ(strict.verdict.stopped_at, Stage::kCompile);
   VerifyConfig config;
-  config.policy = "mixed";
+  config.policy = LibraryCalls::kMixed;
   Trial mixed = run(answer, candidate(), config);
   EXPECT_EQ(mixed.verdict.outcome, Outcome::kPass) << mixed.verdict.reason();
   EXPECT_EQ(mixed.verdict.delegated_ops, std::vector<std::string>{"aten.mul_.Tensor"});

@@ -162,28 +162,8 @@ std::string CompileArguments::key() const {
   return secure_hash(json_line({texts, spec}));
 }
 
-int64_t KernelCompiler::hits() const {
-  std::lock_guard lock(mutex_);
-  return hits_;
-}
-
-int64_t KernelCompiler::compiled() const {
-  std::lock_guard lock(mutex_);
-  return compiled_;
-}
-
-void KernelCompiler::remember(const std::string& key, std::shared_ptr<const CompiledKernel> kernel) {
-  if (kernels_.count(key)) return;
-  bytes_ += size_of(*kernel);
-  kernels_[key] = std::move(kernel);
-  order_.push_back(key);
-  while (bytes_ > cache_bytes_ && order_.size() > 1) {
-    auto oldest = kernels_.find(order_.front());
-    bytes_ -= size_of(*oldest->second);
-    kernels_.erase(oldest);
-    order_.pop_front();
-  }
-}
+KernelCompiler::KernelCompiler(int64_t cache_bytes)
+    : results_(cache_bytes, [](const Result& result) { return result.kernel ? size_of(*result.kernel) : -1; }) {}
 
 KernelCompiler::Result KernelCompiler::run_job(const Json& kernels, const Json& spec, double until,
                                                const RunJob& run) const {
@@ -210,44 +190,19 @@ KernelCompiler::Result KernelCompiler::compile_one(const PlanFile& recording, si
                                                    const RunJob& run) {
   CompileArguments wanted = compile_arguments(recording, spec);
   std::string key = wanted.key();
-  std::promise<Result> promise;
-  std::shared_future<Result> other;
-  {
-    std::lock_guard lock(mutex_);
-    if (auto known = kernels_.find(key); known != kernels_.end()) {
-      ++hits_;
-      return {known->second, {}, 0};
-    }
-    if (auto it = under_way_.find(key); it != under_way_.end()) {
-      other = it->second;
-    } else {
-      under_way_[key] = promise.get_future().share();
-      ++compiled_;
-    }
-  }
-  if (other.valid()) {
-    Result theirs = other.get();
-    if (theirs.kernel) {
-      std::lock_guard lock(mutex_);
-      ++hits_;
-      theirs.seconds = 0;
-      return theirs;
-    }
-    return run_job(wanted.kernels, wanted.spec, until, run);  // A failure names its own lines and its own deadline.
-  }
-  Result result;
-  try {
-    result = run_job(wanted.kernels, wanted.spec, until, run);
-  } catch (...) {
-    std::lock_guard lock(mutex_);
-    under_way_.erase(key);
-    promise.set_exception(std::current_exception());
-    throw;
-  }
-  std::lock_guard lock(mutex_);
-  if (result.kernel) remember(key, result.kernel);
-  under_way_.erase(key);
-  promise.set_value(result);
+  bool made = false;
+  Result result = results_.get(
+      key,
+      [&] {
+        ++compiled_;
+        return run_job(wanted.kernels, wanted.spec, until, run);
+      },
+      &made);
+  if (made) return result;
+  if (!result.kernel)
+    return run_job(wanted.kernels, wanted.spec, until, run);  // A failure has its own lines and deadline.
+  ++hits_;
+  result.seconds = 0;
   return result;
 }
 

@@ -29,7 +29,7 @@ Type type_of(const std::string& name) {
 OperatorSet drawn_by(const SynthConfig& config) {
   OperatorSet chosen = select_operators(config.operators);
   std::erase_if(chosen, [&](const Operator* op) {
-    return config.style == "plain" &&
+    return config.style == SynthStyle::kPlain &&
            std::find(kPlainFamilies.begin(), kPlainFamilies.end(), op->family) == kPlainFamilies.end();
   });
   return chosen;
@@ -52,8 +52,8 @@ void SynthConfig::validate() const {
   if (max_nodes < 2 || max_nodes > 16) throw usage_error("max_nodes must be 2 to 16");
   OperatorSet chosen = drawn_by(*this);
   if (std::none_of(chosen.begin(), chosen.end(), [](const Operator* op) { return op->weight > 0; })) {
-    throw usage_error(cat("operators has none that style '", style, "' draws"), "",
-                      style == "plain" ? "its families: " + join(kPlainFamilies, ", ") : "");
+    throw usage_error(cat("operators has none that style '", name_of(style), "' draws"), "",
+                      style == SynthStyle::kPlain ? "its families: " + join(kPlainFamilies, ", ") : "");
   }
 }
 
@@ -73,7 +73,7 @@ void GraphStream::skip(const std::string& graph_hash) {
 }
 
 bool GraphStream::wanted(const TensorGraph& graph) const {
-  if (config_.style == "plain") {
+  if (config_.style == SynthStyle::kPlain) {
     auto plan = plan_kernels(graph);
     return plan && plan->kernels.size() == 1;
   }
@@ -86,8 +86,8 @@ bool GraphStream::wanted(const TensorGraph& graph) const {
 std::optional<Task> GraphStream::draw(bool single, Rng draws) {
   DrawConfig draw;
   draw.type = type_of(draws.pick(config_.dtypes));
-  draw.gpu_sizes = config_.sizes == "gpu";
-  draw.plain = config_.style == "plain";
+  draw.gpu_sizes = config_.sizes == SizeRange::kGpu;
+  draw.plain = config_.style == SynthStyle::kPlain;
   draw.operators = &operators_;
   if (!single) {
     draw.fusion = draws.uniform() < config_.fusion_share && !draw.plain;

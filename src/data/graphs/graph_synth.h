@@ -24,11 +24,16 @@
 
 namespace tritonrl::graphs {
 
+enum class SynthStyle { kVaried, kPlain };
+constexpr auto enum_names(SynthStyle) { return std::array{"varied", "plain"}; }
+enum class SizeRange { kSmall, kGpu };
+constexpr auto enum_names(SizeRange) { return std::array{"small", "gpu"}; }
+
 struct SynthConfig {
   int64_t seed = 7;
-  std::string style = "varied";
+  SynthStyle style = SynthStyle::kVaried;
   std::vector<std::string> operators = {"all"};
-  std::string sizes = "small";                               // small: a launch is 32 programs or fewer.
+  SizeRange sizes = SizeRange::kSmall;                       // small: a launch is 32 programs or fewer.
   std::vector<std::string> dtypes = {"float32", "float16"};  // bfloat16 can be verified on a GPU only.
   double level1_share = 0.25;                                // Tasks of one compute node.
   int64_t max_nodes = 6;  // Of the largest graph; each further node is drawn with continue_share.
@@ -38,13 +43,15 @@ struct SynthConfig {
   template <class V>
   void for_each_field(V& v) {
     v("seed", seed, "names the whole stream");
-    v.choice("style", style, {"varied", "plain"},
-             "varied = every shape, solutions in many styles; plain = chains over one (M, N), one kernel, one style");
+    v("style", style,
+      "varied = every shape, solutions in many styles; plain = chains over one (M, N), one kernel, one style");
     v("operators", operators, "to draw from: all, core (29 element-wise ones), families, names (docs/synthesiser.md)");
-    v.choice("sizes", sizes, {"small", "gpu"}, "small = for Triton's interpreter; gpu = 1e6 to 1e8 elements");
+    v.renamed("families", "data.synth.operators");
+    v("sizes", sizes, "small = for Triton's interpreter; gpu = 1e6 to 1e8 elements");
     v("dtypes", dtypes, "float32, float16, bfloat16; the last can be verified on a GPU only");
     v("level1_share", level1_share, "share of tasks with one compute node (data synth --count)");
     v("max_nodes", max_nodes, "compute nodes of the largest graph");
+    v.renamed("max_steps", "data.synth.max_nodes");
     v("continue_share", continue_share, "chance of a third, fourth ... node");
     v("fusion_share", fusion_share, "share of varied level-2 tasks that begin with a named fusion");
     v("only_covered", only_covered, "leave out tasks that have no solution");

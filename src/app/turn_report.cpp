@@ -20,7 +20,7 @@ struct Share {
   }
 };
 
-struct Turn {
+struct TurnRow {
   Share correct;
   std::vector<double> rewards, returns;
 };
@@ -30,7 +30,7 @@ struct Turn {
 Json turn_metrics(const Verified& verified, const Scores& scores, const Scores& returns, int64_t turns) {
   Json line = Json::object();
   if (turns == 1) return line;
-  std::map<int64_t, Turn> by_turn;
+  std::map<int64_t, TurnRow> by_turn;
   Share first, last, best, mended, broken;
   for (size_t g = 0; g < scores.size(); ++g) {
     std::map<int64_t, std::vector<size_t>> trajectories;
@@ -38,7 +38,7 @@ Json turn_metrics(const Verified& verified, const Scores& scores, const Scores& 
       trajectories[verified.groups[g].rollouts[r].trajectory].push_back(r);
       const Judged& judged = scores[g][r];
       if (!judged.reward) continue;
-      Turn& turn = by_turn[judged.turn];
+      TurnRow& turn = by_turn[judged.turn];
       turn.correct.add(judged.correct);
       turn.rewards.push_back(*judged.reward);
       if (returns[g][r].reward) turn.returns.push_back(*returns[g][r].reward);

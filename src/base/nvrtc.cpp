@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -49,8 +50,8 @@ struct Nvrtc {
  private:
   Nvrtc() {
     void* library = nullptr;
-    for (const char* path : {TRITONRL_NVRTC, "libnvrtc.so.13"}) {
-      if (!library) library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    for (const std::string& path : {nvrtc_library(), std::string("libnvrtc.so.13")}) {
+      if (!library) library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     }
     if (!library) {
       missing = ::dlerror();

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::nvrtc_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,4 +107,4 @@ TEST_F(Nvrtc, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::nvrtc_test

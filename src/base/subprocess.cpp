@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -81,14 +82,14 @@ int Subprocess::wait() {
 }
 
 std::vector<std::string> python_command(const std::string& script, const std::vector<std::string>& arguments) {
-  std::vector<std::string> command = {TRITONRL_PYTHON, "-I", "-B",
-                                      (fs::path(TRITONRL_SOURCE_DIR) / "tools" / script).string()};
+  std::vector<std::string> command = {python_program(), "-I", "-B",
+                                      (fs::path(source_dir()) / "tools" / script).string()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
 
 fs::path unpacked_package(const std::string& name, const std::string& instead) {
-  fs::path folder = fs::path(TRITONRL_DEPS) / "pkg" / name;
+  fs::path folder = fs::path(deps_dir()) / "pkg" / name;
   if (fs::exists(folder)) return folder;
   throw environment_error(cat("this needs ", name, ", which is not here"), folder.string(),
                           cat("run tools/setup.sh", instead.empty() ? "" : ", or ", instead));

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace tritonrl {
+namespace tritonrl::subprocess_test {
 namespace {
 
 TEST(Subprocess, ReadsWhatItPrints) {
@@ -43,4 +43,4 @@ TEST(Subprocess, EndsWithItsObject) {
 TEST(Subprocess, NamesAPackageThatIsMissing) { EXPECT_THROW(unpacked_package("no-such-package"), Error); }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::subprocess_test

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::conversation_test {
 namespace {
 
 Verdict verdict_of(const std::string& text) {
@@ -183,4 +183,4 @@ TEST(Records, CarryTrajectoryAndTurnThereAndBack) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::conversation_test

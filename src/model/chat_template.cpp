@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/subprocess.h"
 #include "base/text.h"
@@ -135,7 +136,7 @@ class ChatTemplate::Frames {
     int end = python.wait();
     if (end == -SIGALRM) said = Json(asked.size(), {{"error", "it takes longer than ten seconds"}});
     if ((end != 0 && end != -SIGALRM) || !said.is_array() || said.size() != asked.size()) {
-      throw environment_error("Python could not render a chat template", TRITONRL_PYTHON, "run tools/setup.sh");
+      throw environment_error("Python could not render a chat template", python_program(), "run tools/setup.sh");
     }
     for (size_t i = 0; i < asks.size(); ++i) {
       const Json &bare = said[2 * i], &spaced = said[2 * i + 1];

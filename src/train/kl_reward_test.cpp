@@ -5,10 +5,11 @@
 
 #include <cmath>
 
+#include "base/build_paths.h"
 #include "model/train_graph.h"
 #include "policy/tiny_model.h"
 
-namespace tritonrl {
+namespace tritonrl::kl_reward_test {
 namespace {
 
 TEST(KlEstimate, HandWorked) {
@@ -24,7 +25,7 @@ TEST(KlReward, TakesTheDivergenceOffEveryScore) {
   config.device = "cpu";
   config.dtype = "fp32";
   write_tiny_model(config.model);
-  Policy policy = Policy::open(config, PromptTemplate::load(TRITONRL_SOURCE_DIR "/prompts/triton.txt"));
+  Policy policy = Policy::open(config, PromptTemplate::load(source_dir() + "/prompts/triton.txt"));
   policy.set_adapter(LoraAdapter::create(policy.weights(), LoraConfig{}, Rng(1)));
   Group group;
   group.task.id = "t";
@@ -65,4 +66,4 @@ TEST(KlReward, TakesTheDivergenceOffEveryScore) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::kl_reward_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tritonrl {
+namespace tritonrl::cuda_kernels_test {
 namespace {
 
 TEST(CudaKernels, CompileForEveryArchitecture) {
@@ -23,4 +23,4 @@ TEST(CudaKernels, CompileForEveryArchitecture) {
 TEST(CudaKernels, ThereAreNoneOnTheCpu) { EXPECT_EQ(cuda::kernels(at::Device(at::kCPU)), nullptr); }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::cuda_kernels_test

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace tritonrl {
+namespace tritonrl::returns_test {
 namespace {
 
 using Rewards = std::vector<std::optional<double>>;
@@ -155,4 +155,4 @@ TEST(Turns, BestOfNKeepsTheBestAnswersOfAllTurns) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::returns_test

@@ -19,14 +19,8 @@
 namespace tritonrl {
 namespace {
 
-constexpr int64_t kChunk = int64_t{1} << 25;  // Elements that ATen's operators look at together.
 constexpr unsigned kThreads = 256, kBlocksPerProcessor = 8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-template <class Fn>
-void in_chunks(int64_t numel, const Fn& fn) {
-  for (int64_t at = 0; at < numel; at += kChunk) fn(at, std::min(kChunk, numel - at));
-}
 
 // "moments", "worst" or "bounded" of kernels.cu, which adds to three 64-bit words.
 std::array<uint64_t, 3> run(const char* which, const at::Tensor& truth, const at::Tensor& other, double a, double b) {

@@ -42,56 +42,32 @@ std::string stripped(std::string_view text, bool left, bool right) {
   return std::string(text);
 }
 
-using Roles = std::vector<std::string>;
-
-struct Ask {
-  Roles roles;
-  bool add_generation_prompt;
-  auto operator<=>(const Ask&) const = default;
-};
-
-struct Piece {
-  std::string text;      // The template's own, or
-  int64_t message = -1;  // that message.
-  bool strip_left = false, strip_right = false;
-};
-
-struct Frame {
-  std::vector<Piece> pieces;
-  std::string refusal;  // "" or why there are none.
-};
-
 std::string mark(size_t message) { return cat(kOpen, message, kClose); }
-
-// What a template makes of marks (`bare`) and of marks between white space, as pieces.
-Frame frame_of(size_t messages, const std::string& bare, const std::string& spaced) {
-  Frame frame;
-  std::vector<bool> there(messages, false);
-  std::string_view rest = bare;
-  while (true) {
-    size_t open = rest.find(kOpen);
-    if (std::string_view own = rest.substr(0, open); !own.empty()) frame.pieces.push_back({std::string(own)});
-    if (open == std::string_view::npos) break;
-    size_t close = rest.find(kClose, open), number = messages;
-    if (close != std::string_view::npos) {
-      std::from_chars(rest.data() + open + kOpen.size(), rest.data() + close, number);
-    }
-    if (number >= messages) return {{}, "it changes messages"};
-    bool left = spaced.find(cat(kAround, mark(number))) == std::string::npos;
-    bool right = spaced.find(cat(mark(number), kAround)) == std::string::npos;
-    there[number] = true;
-    frame.pieces.push_back({"", static_cast<int64_t>(number), left, right});
-    rest.remove_prefix(close + kClose.size());
-  }
-  if (std::ranges::find(there, false) != there.end()) return {{}, "it leaves out messages"};
-  return frame;
-}
 
 }  // namespace
 
 // What a template puts around messages, by their roles.
 class ChatTemplate::Frames {
  public:
+  using Roles = std::vector<std::string>;
+
+  struct Ask {
+    Roles roles;
+    bool add_generation_prompt;
+    auto operator<=>(const Ask&) const = default;
+  };
+
+  struct Piece {
+    std::string text;      // The template's own, or
+    int64_t message = -1;  // that message.
+    bool strip_left = false, strip_right = false;
+  };
+
+  struct Frame {
+    std::vector<Piece> pieces;
+    std::string refusal;  // "" or why there are none.
+  };
+
   // Throws Error (usage) when Jinja cannot run the template for a user's message.
   Frames(std::string jinja, Json tokens, std::string where)
       : jinja_(std::move(jinja)), tokens_(std::move(tokens)), where_(std::move(where)) {
@@ -119,6 +95,30 @@ class ChatTemplate::Frames {
   }
 
  private:
+  // What a template makes of marks (`bare`) and of marks between white space, as pieces.
+  static Frame frame_of(size_t messages, const std::string& bare, const std::string& spaced) {
+    Frame frame;
+    std::vector<bool> there(messages, false);
+    std::string_view rest = bare;
+    while (true) {
+      size_t open = rest.find(kOpen);
+      if (std::string_view own = rest.substr(0, open); !own.empty()) frame.pieces.push_back({std::string(own)});
+      if (open == std::string_view::npos) break;
+      size_t close = rest.find(kClose, open), number = messages;
+      if (close != std::string_view::npos) {
+        std::from_chars(rest.data() + open + kOpen.size(), rest.data() + close, number);
+      }
+      if (number >= messages) return {{}, "it changes messages"};
+      bool left = spaced.find(cat(kAround, mark(number))) == std::string::npos;
+      bool right = spaced.find(cat(mark(number), kAround)) == std::string::npos;
+      there[number] = true;
+      frame.pieces.push_back({"", static_cast<int64_t>(number), left, right});
+      rest.remove_prefix(close + kClose.size());
+    }
+    if (std::ranges::find(there, false) != there.end()) return {{}, "it leaves out messages"};
+    return frame;
+  }
+
   void learn(const std::vector<Ask>& asks) const {
     Json asked = Json::array();
     for (const Ask& ask : asks) {
@@ -209,7 +209,7 @@ std::vector<TextPart> ChatTemplate::parts(const std::vector<Message>& messages, 
     contents.erase(contents.begin());
   }
   std::vector<TextPart> out;
-  for (const Piece& piece : frames_->pieces(roles, add_generation_prompt)) {
+  for (const Frames::Piece& piece : frames_->pieces(roles, add_generation_prompt)) {
     if (piece.message < 0) {
       out.push_back({piece.text, true});
     } else {
@@ -232,6 +232,7 @@ std::vector<int32_t> ChatTemplate::encode(const Tokenizer& tokenizer, const std:
 }
 
 std::vector<TextPart> ChatTemplate::answer(const Tokenizer& tokenizer, const std::string& text) const {
+  using Piece = Frames::Piece;
   auto is_answer = [](const Piece& piece) { return piece.message == 1; };
   auto add = [](std::string* to, const Piece& piece) { *to += piece.message < 0 ? piece.text : cat(kOpen, kClose); };
   std::string prompt, before, behind;

@@ -351,7 +351,7 @@ at::Tensor cross_entropy_(at::Tensor& logits, const at::Tensor& target, const at
 Drawn draw_rows(const at::Tensor& logits, int64_t limit, float scale, const std::vector<double>& uniform) {
   const cuda::Kernels* own = cuda::kernels(logits.device());
   if (!own) return {};
-  int64_t t = logits.size(0), v = logits.size(1);
+  int64_t t = logits.size(0);
   CHECK(static_cast<int64_t>(uniform.size()) == t && logits.is_contiguous()) << t << " rows of logits";
   auto numbers = at::empty({t}, at::kDouble);
   std::copy(uniform.begin(), uniform.end(), numbers.data_ptr<double>());

@@ -123,7 +123,8 @@ std::optional<Cubin> unpack(const std::string& bytes) {
 std::optional<Cubin> read_cached(const fs::path& file) {
   try {
     if (fs::is_regular_file(file)) return unpack(read_file(file));
-  } catch (const std::exception&) {  // Unreadable: as if it were not there.
+  } catch (const std::exception& error) {
+    log_debug(cat("a kept kernel cannot be read: ", error.what()));
   }
   return std::nullopt;
 }

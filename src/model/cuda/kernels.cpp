@@ -94,7 +94,7 @@ bool packs(int64_t width, std::initializer_list<const at::Tensor*> tensors) {
 }
 
 int64_t blocks_for(int64_t elements, bool packed) {
-  int64_t each = kThreads * (packed ? kPack : 1);
+  int64_t each = int64_t{kThreads} * (packed ? kPack : 1);
   return (elements + each - 1) / each;
 }
 

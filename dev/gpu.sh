@@ -130,8 +130,8 @@ verb_overlap() {
   : "${1:?CONFIG}"
   compile_program
   while read -r name stream staleness; do
-    (train_run "$name" "$@" "${start[@]}" --set rl.stream="$stream" --set eval.stream="$stream" --set rl.staleness="$staleness" \
-      --set rl.loss.correction=token) </dev/null >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; return 1; }
+    (train_run "$name" "$@" "${start[@]}" --set rl.stream="$stream" --set eval.stream="$stream" --set rl.staleness="$staleness") \
+      </dev/null >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; return 1; }
     start=(--set run.start_from="$out/apart")
   done <<<$'apart false 0\nbeside true 0\nahead true 1\nagain false 0'
   tables overlap "$out"

@@ -152,7 +152,7 @@ class Kernels {
     driver.check(driver.launch(&config, functions_[which][dtype], arguments, nullptr), "comparing");
     std::array<uint64_t, 3> words{};
     auto copied = cudaMemcpy(words.data(), out_, sizeof words, cudaMemcpyDeviceToHost);
-    if (copied != cudaSuccess) throw ReplayFailure{Outcome::kHarnessFault, cudaGetErrorString(copied), true};
+    if (copied != cudaSuccess) throw ReplayFailure{{Rule::kVerifierFailed, cudaGetErrorString(copied)}, true};
     return words;
   }
 

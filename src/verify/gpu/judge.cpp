@@ -258,6 +258,7 @@ Json Judge::ask(Json question, const std::string& payload) {
   const Json& failure = reply.header.at("failure");
   ReplayFailure thrown{finding_from_json(failure.at("finding"), "the replayer"), failure.at("lost").get<bool>()};
   if (thrown.context_lost) replace_replayer();
+  if (thrown.finding.passed()) throw JudgeFault{"the replayer fails and says that nothing is wrong"};
   throw thrown;
 }
 

@@ -436,7 +436,7 @@ Verdict verify(const Play& play, const Task& given, const Config& config) {
 Reported reported(const Verdict& verdict) {
   Reported out;
   for (const CaseResult& one : verdict.cases) {
-    out.emplace_back(one.name, one.outcome ? to_string(*one.outcome) : "skipped");
+    out.emplace_back(one.name, one.outcome() ? to_string(*one.outcome()) : "skipped");
   }
   return out;
 }

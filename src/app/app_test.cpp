@@ -131,7 +131,7 @@ TEST(Assemble, DefaultsAreTheOriginalCasesStagedAndAFixedMix) {
   task.source = "N = 1024\n";
   task.tiny = {{"N", 4}};
   EXPECT_EQ(seams.cases->cases(task).size(), 2u);
-  EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kWrongOutput, 0, ""}}), std::nullopt);
+  EXPECT_EQ(seams.order->next({{Stage::kTinyRun, 0, Rule::kRace}}), std::nullopt);
   EXPECT_EQ(config.data.sampler.type, "fixed_mix");
   config.cases.type = "several";
   EXPECT_THROW(make_verify_seams(config), Error);
@@ -212,7 +212,7 @@ TEST(Assemble, AblationsCombine) {
     VerifySeams seams = make_verify_seams(config);
     auto sampler = make_task_sampler(config.data.sampler, tasks);
     EXPECT_EQ(seams.cases->cases(tasks[0]).size(), on & 1 ? 6u : 1u) << on;
-    EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kTimeout, 0, ""}}).has_value(), !(on & 2)) << on;
+    EXPECT_EQ(seams.order->next({{Stage::kTinyRun, 0, Rule::kDeadline}}).has_value(), !(on & 2)) << on;
     EXPECT_EQ(sampler->metrics().at("sampler/level2_share"), on & 4 ? 0.1 : 0.5) << on;
     EXPECT_EQ(seams.timing->spec().cold, (on & 8) != 0) << on;
   }

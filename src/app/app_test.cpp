@@ -45,7 +45,7 @@ TEST(AppConfig, ShippedFilesFindEnoughTasks) {
 
 TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"sft.optimiser.lr=1"}), HasSubstr("did you mean 'sft.optimizer'?"));
-  EXPECT_THAT(error({"data.graphs.seed=1"}), HasSubstr("unknown key 'data.graphs': it is 'data.synth' now"));
+  EXPECT_THAT(error({"data.graphs.seed=1"}), HasSubstr("unknown key 'data.graphs'\n  hint: it is 'data.synth' now"));
   EXPECT_THAT(error({"data.synth_level1=600"}), HasSubstr("data.split"));
   EXPECT_THAT(error({"data.synth.families.gemm=0"}), HasSubstr("'data.synth.operators'"));
   EXPECT_THAT(error({"data.synth.operators=core"}), HasSubstr("must be a list"));
@@ -60,7 +60,7 @@ TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"lora.targets=[q_pro]"}), HasSubstr("did you mean 'q_proj'?"));
   EXPECT_THAT(error({"rl.turns=0"}), HasSubstr("turns must be at least 1"));
   EXPECT_THAT(error({"eval.turns=0"}), HasSubstr("turns must be at least 1"));
-  EXPECT_THAT(error({"rl.gamma=1.5"}), HasSubstr("gamma is a discount"));
+  EXPECT_THAT(error({"rl.algorithm=grpo", "rl.gamma=1.5"}), HasSubstr("gamma is a discount"));
   EXPECT_THAT(error({"rl.stop_when_correct=often"}), HasSubstr("stop_when_correct"));
   EXPECT_THAT(error({"data.feedback_chars=10"}), HasSubstr("feedback_chars"));
   EXPECT_THAT(error({"eval.sampling.top_p=0"}), HasSubstr("top_p must lie in (0, 1]"));
@@ -134,7 +134,7 @@ TEST(Assemble, DefaultsAreTheOriginalCasesStagedAndAFixedMix) {
   task.source = "N = 1024\n";
   task.tiny = {{"N", 4}};
   EXPECT_EQ(seams.cases->cases(task).size(), 2u);
-  EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kWrongOutput, 0, ""}}), std::nullopt);
+  EXPECT_EQ(seams.order->next({{Stage::kTinyRun, 0, Rule::kRace}}), std::nullopt);
   EXPECT_EQ(config.data.sampler.type, "fixed_mix");
   config.cases.type = "several";
   EXPECT_THROW(make_verify_seams(config), Error);
@@ -296,7 +296,7 @@ TEST(Assemble, AblationsCombine) {
     VerifySeams seams = make_verify_seams(config);
     auto sampler = config.data.sampler.make(tasks);
     EXPECT_EQ(seams.cases->cases(tasks[0]).size(), on & 1 ? 6u : 1u) << on;
-    EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kTimeout, 0, ""}}).has_value(), !(on & 2)) << on;
+    EXPECT_EQ(seams.order->next({{Stage::kTinyRun, 0, Rule::kDeadline}}).has_value(), !(on & 2)) << on;
     EXPECT_EQ(sampler->metrics().at("sampler/level2_share"), on & 4 ? 0.1 : 0.5) << on;
     EXPECT_EQ(seams.timing->spec().cold, (on & 8) != 0) << on;
   }

@@ -46,7 +46,7 @@ std::array<uint64_t, 3> run(const char* which, const at::Tensor& truth, const at
                      kThreads, arguments);
   std::array<uint64_t, 3> words{};
   auto copied = cudaMemcpy(words.data(), out, sizeof words, cudaMemcpyDeviceToHost);
-  if (copied != cudaSuccess) throw ReplayFailure{Outcome::kHarnessFault, cudaGetErrorString(copied), true};
+  if (copied != cudaSuccess) throw ReplayFailure{{Rule::kVerifierFailed, cudaGetErrorString(copied)}, true};
   return words;
 }
 

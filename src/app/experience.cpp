@@ -146,12 +146,12 @@ Judged ExperienceSource::judge(const Verdict& verdict, const Rollout& rollout) {
   judged.turn = rollout.turn;
   if (!judged.reward) return judged;
   judged.noise = reward_noise(verdict, config_.reward);
-  if (config_.reward.shape == "hierarchical" && has_advantages(config_.rl)) {
+  if (config_.reward.shape == RewardShape::kHierarchical && has_advantages(config_.rl.algorithm)) {
     RewardParts parts = *reward_parts(verdict, config_.reward);
     judged.reward = parts.code;
     judged.plan = parts.plan;
     RewardConfig speed = config_.reward;
-    speed.shape = "speed";
+    speed.shape = RewardShape::kSpeed;
     judged.plan_noise = reward_noise(verdict, speed);
     judged.noise = 0;
     judged.code = code_tokens(policy_.get().tokenizer(), rollout);
@@ -161,7 +161,7 @@ Judged ExperienceSource::judge(const Verdict& verdict, const Rollout& rollout) {
 
 bool ExperienceSource::useful(const std::vector<Judged>& group, const std::vector<Judged>& credited) const {
   if (config_.rl.resample_rounds == 0) return true;
-  if (config_.rl.resample_by == "reward") return !teaches_nothing(credited, config_.rl.advantage);
+  if (config_.rl.resample_by == ResampleBy::kReward) return !teaches_nothing(credited, config_.rl.advantage);
   bool right = false, wrong = false;
   for (const Judged& one : group) {
     if (one.reward) (one.correct ? right : wrong) = true;
@@ -171,7 +171,8 @@ bool ExperienceSource::useful(const std::vector<Judged>& group, const std::vecto
 
 // Judges them and lets the sampler know. Returns how many groups are to be trained on.
 int64_t ExperienceSource::add(Verified verified, const std::string& phase, Experience* all) {
-  const bool advantages = has_advantages(config_.rl), parts = config_.reward.shape == "hierarchical" && advantages;
+  const bool advantages = has_advantages(config_.rl.algorithm),
+             parts = config_.reward.shape == RewardShape::kHierarchical && advantages;
   std::vector<TaskResult> results;
   Scores scores;
   for (size_t g = 0; g < verified.groups.size(); ++g) {
@@ -204,7 +205,7 @@ int64_t ExperienceSource::add(Verified verified, const std::string& phase, Exper
     taught += all->trained_on.back();
     for (size_t r = 0; r < scores[g].size(); ++r) {
       Judged& judged = scores[g][r];
-      if (judged.reward && config_.rl.overlong == "penalty") {
+      if (judged.reward && config_.rl.overlong == Overlong::kPenalty) {
         const Rollout& rollout = verified.groups[g].rollouts[r];
         double penalty = config_.rl.overlong_weight *
                          overlong_penalty(static_cast<int64_t>(rollout.tokens.size()), rollout.finished,
@@ -216,7 +217,7 @@ int64_t ExperienceSource::add(Verified verified, const std::string& phase, Exper
     }
   }
   Scores priced = scores;
-  if (advantages && config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == "reward") {
+  if (advantages && config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == KlIn::kReward) {
     all->divergence +=
         subtract_divergence(policy_.get(), verified.groups, policy_.reference(), config_.rl.loss,
                             policy_.sampling_temperature(), config_.rl.train.micro_batch_tokens, &priced);

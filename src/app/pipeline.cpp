@@ -116,7 +116,7 @@ class Pipeline {
     const DataConfig& data = config_.data;
     bool heldout_from_file = !data.heldout.file.empty() || !config_.eval.tasks.empty();
     if (data.train.file.empty() || data.rl.file.empty() || !heldout_from_file) {
-      splits_ = make_splits(synthesise(data.synth, data.synth_level1, data.synth_level2), data.split);
+      splits_ = graphs::synthesise(data.synth, data.split);
       check_disjoint(splits_);
     }
     if (!data.train.file.empty()) splits_.train = select_tasks(data.train, "data.train");
@@ -253,7 +253,7 @@ class Pipeline {
   // ---------------------------------------------------------------------------------------------------------- training
 
   void reinforce() {
-    auto sampler = make_task_sampler(config_.data.sampler, splits_.rl);
+    auto sampler = config_.data.sampler.make(splits_.rl);
     auto credit = make_credit(config_.rl);
     ExperienceSource source(
         config_, run_, policy_, [this]() -> Verifier& { return verifier(); }, splits_.rl, *sampler, rng_.at("rl"));
@@ -291,7 +291,7 @@ class Pipeline {
     }
     auto examples = credit.assign(groups, scores);
     // Also where this step turns out to teach nothing: the next goes on from it.
-    AdamW* kept = config_.rl.train.optimizer.schedule == "constant" ? &policy_.optimizer() : nullptr;
+    AdamW* kept = config_.rl.train.optimizer.schedule == Schedule::kConstant ? &policy_.optimizer() : nullptr;
     TrainSummary summary;
     if (examples.empty()) {
       log_warn(phase + ": no sample earned credit, the policy stays as it is");
@@ -328,7 +328,7 @@ class Pipeline {
                               device_peak_bytes(policy_.get().weights().device), experience.staleness,
                               experience.wait_rollout, experience.wait_verify, experience.idle, seconds});
     line.update(turn_metrics(experience.verified, experience.scores, experience.credited, config_.rl.turns));
-    if (config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == "reward") line["reward/kl"] = experience.divergence;
+    if (config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == KlIn::kReward) line["reward/kl"] = experience.divergence;
     for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
     run_.steps().write(line);
     log_info(cat("rl/step_", step, ": reward ", fixed(line["reward/mean"].get<double>(), 3), ", ",
@@ -352,7 +352,7 @@ class Pipeline {
     if (config_.checkpoint.keep_best) results["best_checkpoint"] = checkpoints_.best();
     write_file(run_ / "results.json", results.dump(2) + "\n");
     write_file(run_ / "examples.json", examples().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-    write_report(run_.path(), {plotly_script()});
+    write_report(run_.path());
   }
 
   // One answer of the last model that passed (level 2 if there is one) and one that failed late rather than early.
@@ -381,7 +381,7 @@ class Pipeline {
 
   // One verifier is open at a time: two judges would share a GPU's memory.
   Verifier& verifier(bool full = false) {
-    full = full && config_.eval.verifier == "full";
+    full = full && config_.eval.verifier == EvalVerifier::kFull;
     if (!verifier_ || full != verifier_is_full_) {
       verifier_.reset();
       verifier_ = Verifier::open(config_.verify, make_verify_seams(full ? with_every_extension(config_) : config_));

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "model/train_graph.h"
 #include "train/code_tokens.h"
-#include "train/credit/credit.h"
+#include "train/credit/advantages.h"
 #include "train/optimizer.h"
 
 namespace tritonrl::train_test {
@@ -57,7 +57,7 @@ TEST(BestOfN, HarnessFaultsAndWrongOnesAreNeverKept) {
 TEST(BestOfN, PublishedRuleKeepsWhatIsAboveHalf) {
   std::vector<Group> groups = {group_of(3)};
   BestOfNConfig config;
-  config.rule = "reward";
+  config.rule = KeepRule::kReward;
   auto examples = make_best_of_n(config)->assign(groups, {judged({0.7, 0.5, 0.51})});
   ASSERT_EQ(examples.size(), 2u);
   EXPECT_EQ(examples[1].tokens[2], 12);
@@ -97,7 +97,7 @@ TEST(RewardWeighted, WeighsByTheRewardOrItsExponential) {
   EXPECT_FALSE(examples[0].has_advantages());
   EXPECT_EQ(examples[0].weights, (std::vector<float>{0, 0, 0.5f, 0.5f}));
   EXPECT_EQ(examples[1].weights, (std::vector<float>{0, 0, 1, 1}));
-  config.weight = "exp";
+  config.weight = RewardWeight::kExp;
   config.temperature = 0.5;
   examples = make_reward_weighted(config)->assign({group_of(2)}, {judged({0.5, 1.0})});
   EXPECT_FLOAT_EQ(examples[0].weights[2], std::exp(-1.0f));
@@ -110,7 +110,7 @@ TEST(Reinforce, BaselineIsTheBatchsMeanOrAMovingOneThatCheckpointsKeep) {
   ASSERT_EQ(first.size(), 3u);
   EXPECT_NEAR(first[0].weights[2], 1 - 1.0 / 3, 1e-6);
   EXPECT_EQ(first[0].sampled_log_probs, (std::vector<float>{-0.5f, -0.1f}));
-  config.baseline = "moving";
+  config.baseline = Baseline::kMoving;
   config.moving = 0.75;
   auto credit = make_reinforce(config);
   EXPECT_NEAR(credit->assign({group_of(2)}, {judged({1, 0})})[0].weights[2], 0.5, 1e-6);
@@ -118,7 +118,7 @@ TEST(Reinforce, BaselineIsTheBatchsMeanOrAMovingOneThatCheckpointsKeep) {
   resumed->restore(credit->state());
   EXPECT_NEAR(resumed->assign({group_of(2)}, {judged({1, 1})})[0].weights[2], 0.5, 1e-6);
   EXPECT_NEAR(resumed->assign({group_of(2)}, {judged({0, 0})})[0].weights[2], -0.625, 1e-6);  // 0.75 * 0.5 + 0.25.
-  config.baseline = "none";
+  config.baseline = Baseline::kNone;
   EXPECT_EQ(make_reinforce(config)->assign({group_of(2)}, {judged({1, 0.25})})[1].weights[2], 0.25);
 }
 
@@ -140,7 +140,7 @@ TEST(ReinforcePlusPlus, NormalisesOverTheBatch) {
 
 TEST(Advantages, GroupsWithinTimingNoiseAreEqual) {
   AdvantageConfig config;
-  config.scale = "none";
+  config.scale = Scale::kNone;
   auto scores = judged({0.90, 0.92});
   scores[1].noise = 0.03;
   EXPECT_EQ(make_grpo(config)->assign({group_of(2)}, {scores})[1].weights[2], 0);
@@ -187,7 +187,7 @@ TEST(Advantages, UnfinishedAnswersCanBeMasked) {
 // TritonRL: correctness to the code's tokens, speed to the plan's, by alpha.
 TEST(Advantages, CodeAndPlanHaveTheirOwn) {
   AdvantageConfig config;
-  config.scale = "none";
+  config.scale = Scale::kNone;
   Group group = group_of(2);
   group.rollouts[0].tokens = {4, 5, 6, 7};
   group.rollouts[0].log_probs = {-1, -1, -1, -1};
@@ -230,7 +230,7 @@ TEST(CodeTokens, AreThoseOfTheBlockThatIsVerified) {
 TEST(LearningRate, ConstantRisesOnceAndStays) {
   OptimizerConfig config;
   config.lr = 1;
-  config.schedule = "constant";
+  config.schedule = Schedule::kConstant;
   config.warmup_updates = 4;
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 2), 0.25);
   EXPECT_DOUBLE_EQ(learning_rate(config, 3, 2), 1.0);

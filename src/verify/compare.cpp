@@ -2,15 +2,8 @@
 #include "verify/compare.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace tritonrl {
-
-std::string short_number(double value) {
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%.7g", value);
-  return buffer;
-}
 
 // Unit roundoffs: float64 1.1e-16, float32 6e-8, float16 4.9e-4, bfloat16 3.9e-3. The floors of float32 leave room for
 // sums of a million terms in another order and for fast exponentials, and none for float16 anywhere on the way

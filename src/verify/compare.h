@@ -41,12 +41,11 @@ struct ErrorTolerance {
 };
 ErrorTolerance error_tolerance(Dtype dtype, Precision precision = Precision::kOwn);
 
-std::string short_number(double value);  // Seven digits.
-
 struct Comparison {
-  Outcome outcome = Outcome::kPass;  // kPass, kWrongOutput or kNotFinite.
-  std::string message;               // Which output and element, expected, got; "" when it passed.
-  double worst = 0;                  // Largest error in units of what is allowed; <= 1 passes.
+  Finding finding;   // Which output and element, expected, got; kPass when it passed.
+  double worst = 0;  // Largest error in units of what is allowed; <= 1 passes.
+
+  bool passed() const { return finding.passed(); }
 };
 
 }  // namespace tritonrl

@@ -73,26 +73,26 @@ int64_t Execution::input_seed(const CaseSpec& spec, int64_t index) const {
 }
 
 // The task itself failed, which is of no consequence to the candidate.
-StageEnd Execution::unusable(const std::string& why) {
+Finding Execution::unusable(const std::string& why) {
   task_failure_ = why;
-  return {Outcome::kHarnessFault, cat("task ", task_.id, " is of no use: its reference failed: ", why)};
+  return {Rule::kReferenceFailed, cat("task ", task_.id, " is of no use: its reference failed: ", why)};
 }
 
-StageEnd Execution::end(const GpuAnswer& answer) {
+Finding Execution::end(const GpuAnswer& answer) {
   lost_ |= answer.lost;
   if (!answer.ended.empty()) tools_.references->blame(reference_->key, answer.ended);
-  if (answer.body.contains("reference_failed")) return unusable(answer.message);
-  return {answer.outcome, answer.message};
+  if (answer.body.contains("reference_failed")) return unusable(answer.body.value("why", ""));
+  return answer.finding;
 }
 
-StageEnd Execution::ask_for_reference() {
+Finding Execution::ask_for_reference() {
   reference_ = tools_.references->ask(task_, cases_, weight_seed_);
   std::string blamed = tools_.references->blamed(reference_->key);
   if (!blamed.empty()) return unusable(blamed);
   if (reference_->failure.empty()) return {};
   if (!reference_->lost) return unusable(reference_->failure);
   lost_ = true;
-  return {Outcome::kHarnessFault, reference_->failure};
+  return {Rule::kVerifierFailed, reference_->failure};
 }
 
 // How many times the elements of the original a case has, among the inputs or the outputs, whichever grew more; at
@@ -106,11 +106,9 @@ double Execution::growth(const CaseSpec& spec) const {
                    ratio(output_elements(*original), output_elements(*other))});
 }
 
-void Execution::skip(const CaseSpec& spec, const std::string& why) {
-  settled_[spec.name] = {spec.name, std::nullopt, why, std::nullopt};
-}
+void Execution::skip(const CaseSpec& spec, const std::string& why) { settled_[spec.name] = skipped_case(spec, why); }
 
-void Execution::settle(const CaseSpec& spec, const StageEnd& failed) {
+void Execution::settle(const CaseSpec& spec, const Finding& failed) {
   settled_[spec.name] = failed_before_it_ran(spec, failed);
 }
 
@@ -146,7 +144,7 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
     for (const CaseSpec& spec : cases_) {
       if (settled_.count(spec.name) || !spec.plan.empty()) continue;
       if (auto it = failed.find(spec.name); it != failed.end() && spec.additional) {
-        settle(spec, {*outcome_from_string(it->second.kind), it->second.message});
+        settle(spec, it->second);
         continue;
       }
       if (next == recording_.cases.size()) return "the recording lacks a case";
@@ -154,7 +152,7 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
       if (plan.name != spec.name) return "the recording has another case";
       check_case(plan, *reference_plan(spec), executor_->runs_init());
       if (spec.other_precision && output_dtypes(plan) != output_dtypes(*reference_plan(spec))) {
-        settle(spec, {Outcome::kWrongOutput, "its outputs have another dtype"});
+        settle(spec, Rule::kDtype);
       }
     }
   } catch (const Tainted& tainted) {
@@ -163,9 +161,9 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
   return "";
 }
 
-StageEnd Execution::record(const std::string& code, const RunRecord& run_record) {
-  StageEnd ready = ask_for_reference();
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding Execution::record(const std::string& code, const RunRecord& run_record) {
+  Finding ready = ask_for_reference();
+  if (!ready.passed()) return ready;
   settled_.clear();
   code_ = code;
   Json list = cases_to_record();
@@ -178,15 +176,15 @@ StageEnd Execution::record(const std::string& code, const RunRecord& run_record)
                {"arch", 90}};
   if (executor_->runs_init()) args["init"] = "tape";
   Blob blob;
-  StageEnd ended = run_record(std::move(args), &blob);
-  if (ended.outcome != Outcome::kPass) return ended;
+  Finding ended = run_record(std::move(args), &blob);
+  if (!ended.passed()) return ended;
   std::string why = take(blob, list);
-  return {why.empty() ? Outcome::kPass : Outcome::kTampered, why};
+  return why.empty() ? Finding() : Finding(Rule::kForgedResult, why);
 }
 
-StageEnd Execution::begin() { return end(executor_->begin(*reference_, recording_, kernels_)); }
+Finding Execution::begin() { return end(executor_->begin(*reference_, recording_, kernels_)); }
 
-StageEnd Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
+Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
   GpuRun run;
   run.task = reference_->key;
   run.name = spec.recorded_as();
@@ -201,41 +199,41 @@ StageEnd Execution::run(const CaseSpec& spec, int64_t seed_index, double until, 
   run.launches = launches;
   run.growth = growth(spec);
   run.deadline_s = until - now_s();
-  if (run.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
+  if (run.deadline_s <= 0) return Rule::kDeadline;
   GpuAnswer answer = executor_->run(run);
   ran_ |= launches && !answer.lost;
-  StageEnd ended = end(answer);
+  Finding ended = end(answer);
   if (at_ && answer.body.contains("skipped")) {
-    at_->outcome.reset();
-    at_->message = answer.body["skipped"].get<std::string>();
+    at_->skipped = answer.body["skipped"].get<std::string>();
   } else if (at_ && launches && answer.body.contains("worst")) {
     at_->worst = std::max(at_->worst.value_or(0), answer.body["worst"].get<double>());
   }
-  if (ended.outcome == Outcome::kWrongOutput || ended.outcome == Outcome::kNotFinite) ended.message += with_sizes(spec);
+  if (ended.outcome() == Outcome::kWrongOutput || ended.outcome() == Outcome::kNotFinite) {
+    ended.told.sizes = spec.constants;
+  }
   return ended;
 }
 
-StageEnd Execution::without_triton(const CaseSpec& spec, double until) {
-  StageEnd ended = run(spec, 0, until, /*launches=*/false);
-  if (ended.outcome == Outcome::kHarnessFault) return ended;
-  if (ended.outcome != Outcome::kPass) return {};
-  return {Outcome::kRuleBreak, "the result is the same without the Triton launches"};
+Finding Execution::without_triton(const CaseSpec& spec, double until) {
+  Finding ended = run(spec, 0, until, /*launches=*/false);
+  if (ended.outcome() == Outcome::kHarnessFault) return ended;
+  if (!ended.passed()) return {};
+  return Rule::kSameWithoutLaunches;
 }
 
-StageEnd Execution::tiny_run(double deadline_s) {
-  StageEnd ready = begin();  // Others' work is not on this candidate's clock.
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding Execution::tiny_run(double deadline_s) {
+  Finding ready = begin();  // Others' work is not on this candidate's clock.
+  if (!ready.passed()) return ready;
   double until = now_s() + deadline_s;
   const CaseSpec* spec = &cases_[0];
   for (const CaseSpec& one : cases_) {
     if (one.tiny) spec = &one;
   }
-  results_.push_back({spec->name, Outcome::kPass, "", std::nullopt});
+  results_.push_back({spec->name, {}, {}, {}});
   at_ = &results_.back();
-  StageEnd ended = run(*spec, 0, until, true);
-  if (ended.outcome == Outcome::kPass) ended = without_triton(*spec, until);
-  at_->outcome = ended.outcome;
-  at_->message = ended.message;
+  Finding ended = run(*spec, 0, until, true);
+  if (ended.passed()) ended = without_triton(*spec, until);
+  at_->finding = ended;
   at_ = nullptr;
   if (!spec->tiny) results_.pop_back();  // full_run has more to say about it.
   return ended;
@@ -243,30 +241,30 @@ StageEnd Execution::tiny_run(double deadline_s) {
 
 void Execution::run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch) {
   at_ = &results_.back();
-  StageEnd ended;
+  Finding ended;
   for (int64_t index = 0; index < spec.input_seeds; ++index) {
     ended = run(spec, index, until, true);
-    if (!at_->outcome) break;  // Skipped.
+    if (at_->skipped) break;
     // Other garbage in fresh memory must not matter.
-    if (ended.outcome == Outcome::kPass && twice && index == 0) ended = run(spec, index, until, true);
-    if (ended.outcome == Outcome::kPass && with_kill_switch && index == 0) ended = without_triton(spec, until);
-    if (ended.outcome != Outcome::kPass) break;
+    if (ended.passed() && twice && index == 0) ended = run(spec, index, until, true);
+    if (ended.passed() && with_kill_switch && index == 0) ended = without_triton(spec, until);
+    if (!ended.passed()) break;
   }
-  if (at_->outcome) *at_ = {spec.name, ended.outcome, ended.message, at_->worst};
+  if (!at_->skipped) at_->finding = ended;
   at_ = nullptr;
 }
 
-StageEnd Execution::full_run(double deadline_s, bool with_kill_switch) {
-  StageEnd ready = begin();
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding Execution::full_run(double deadline_s, bool with_kill_switch) {
+  Finding ready = begin();
+  if (!ready.passed()) return ready;
   return run_cases(cases_, settled_, &results_, [&](const CaseSpec& spec, bool first) {
     run_case(spec, now_s() + deadline_s * growth(spec), first, with_kill_switch && !spec.additional);
   });
 }
 
-StageEnd Execution::time(double deadline_s) {
-  StageEnd ready = begin();
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding Execution::time(double deadline_s) {
+  Finding ready = begin();
+  if (!ready.passed()) return ready;
   const CaseSpec& spec = cases_[0];
   GpuTiming timing;
   timing.task = reference_->key;
@@ -283,9 +281,9 @@ StageEnd Execution::time(double deadline_s) {
   return end(timed.answer);
 }
 
-StageEnd Execution::lint(double deadline_s, TaskFindings* found, size_t index, bool other_seed, bool drops) {
-  StageEnd ready = ask_for_reference();
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding Execution::lint(double deadline_s, TaskFindings* found, size_t index, bool other_seed, bool drops) {
+  Finding ready = ask_for_reference();
+  if (!ready.passed()) return ready;
   const CaseSpec& spec = cases_[index];
   GpuAnswer answer;
   {
@@ -298,13 +296,12 @@ StageEnd Execution::lint(double deadline_s, TaskFindings* found, size_t index, b
     what.reference_seed = input_seed(spec, other_seed ? 1 : 0);
     what.candidate_seed = input_seed(spec, other_seed ? 0 : 1);
     what.deadline_s = deadline_s;
-    if (answer.outcome == Outcome::kPass) answer = judge.lint(what, drops);
+    if (answer.finding.passed()) answer = judge.lint(what, drops);
   }
-  StageEnd ended = end(answer);
-  if (answer.body.is_object() && answer.body.value("reference_failed", "") == to_string(Outcome::kOutOfMemory)) {
-    ended.outcome = Outcome::kOutOfMemory;
-  }
-  if (ended.outcome != Outcome::kPass) return ended;
+  Finding ended = end(answer);
+  found->out_of_memory =
+      answer.body.is_object() && answer.body.value("reference_failed", "") == to_string(Outcome::kOutOfMemory);
+  if (!ended.passed()) return ended;
   found->flags = answer.body.at("flags").get<std::vector<std::pair<std::string, std::string>>>();
   found->drops_tried = answer.body.at("drops_tried").get<int64_t>();
   found->drops_impossible = answer.body.at("drops_impossible").get<int64_t>();

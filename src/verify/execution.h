@@ -36,26 +36,27 @@ struct ExecutionTools {
 struct TaskFindings {
   std::vector<std::pair<std::string, std::string>> flags;  // Flag, detail.
   int64_t drops_tried = 0, drops_impossible = 0;
+  bool out_of_memory = false;  // It fails for want of memory.
 };
 
 class Execution {
  public:
   // run_record: answers a `record` job with the blob that holds the recording, or says how it ended.
-  using RunRecord = std::function<StageEnd(Json args, Blob* blob)>;
+  using RunRecord = std::function<Finding(Json args, Blob* blob)>;
   Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
             Rng poison);
 
-  StageEnd record(const std::string& code, const RunRecord& run_record);
+  Finding record(const std::string& code, const RunRecord& run_record);
   void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the recording's specs.
   // The candidate failed in an additional case before it could be run: in compiling its kernels, say.
-  void settle(const CaseSpec& spec, const StageEnd& failed);
-  StageEnd begin();  // Waits for what it is executed on; the stages below do it themselves.
-  StageEnd tiny_run(double deadline_s);
-  StageEnd full_run(double deadline_s, bool with_kill_switch);
-  StageEnd time(double deadline_s);
+  void settle(const CaseSpec& spec, const Finding& failed);
+  Finding begin();  // Waits for what it is executed on; the stages below do it themselves.
+  Finding tiny_run(double deadline_s);
+  Finding full_run(double deadline_s, bool with_kill_switch);
+  Finding time(double deadline_s);
   // Instead of all that: the task itself, its reference on case `index`; seeds 0 and 1 of its inputs, or where those
   // were looked at already, 1 and 0. Needs no candidate. `drops`: every operation is left out in turn, too.
-  StageEnd lint(double deadline_s, TaskFindings* found, size_t index = 0, bool other_seed = false, bool drops = true);
+  Finding lint(double deadline_s, TaskFindings* found, size_t index = 0, bool other_seed = false, bool drops = true);
 
   const Executor& executor() const { return *executor_; }
   const PlanFile& recording() const { return recording_; }
@@ -69,13 +70,13 @@ class Execution {
   double triton_share() const { return triton_share_; }
 
  private:
-  StageEnd run(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
+  Finding run(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
   void run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch);
-  StageEnd without_triton(const CaseSpec& spec, double until);
+  Finding without_triton(const CaseSpec& spec, double until);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;
-  StageEnd end(const GpuAnswer& answer);
-  StageEnd ask_for_reference();
-  StageEnd unusable(const std::string& why);
+  Finding end(const GpuAnswer& answer);
+  Finding ask_for_reference();
+  Finding unusable(const std::string& why);
   void skip(const CaseSpec& spec, const std::string& why);
   // A case's recording of the reference; null where it has none.
   const Plan* reference_plan(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }

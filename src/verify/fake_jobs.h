@@ -12,6 +12,7 @@
 
 #include "verify/fake_judge.h"
 #include "verify/fake_worker.h"
+#include "verify/made_up_finding.h"
 #include "verify/plan_writer.h"
 #include "verify/verifier.h"
 
@@ -30,9 +31,13 @@ inline JobAnswer exited(const Json& header, const std::string& area) {
   return answer;
 }
 
-inline JobAnswer failure(const std::string& nonce, const char* kind, const char* message = "no luck") {
-  return exited(
-      {{"nonce", nonce}, {"ok", false}, {"failure", {{"kind", kind}, {"phase", "forward"}, {"message", message}}}}, "");
+// A child's failure of that outcome.
+inline Json failure_json(const std::string& outcome, const char* message = "no luck") {
+  Rule rule = made_up_finding(outcome_from_string(outcome).value()).rule();
+  return {{"rule", to_string(rule)}, {"phase", "forward"}, {"message", message}};
+}
+inline JobAnswer failure(const std::string& nonce, const char* outcome, const char* message = "no luck") {
+  return exited({{"nonce", nonce}, {"ok", false}, {"failure", failure_json(outcome, message)}}, "");
 }
 
 inline JobAnswer interpret_answer(const std::string& nonce, const float (&output)[4]) {
@@ -56,11 +61,10 @@ inline JobAnswer reference_answer(const std::string& nonce, const Job& job, cons
                                   int64_t larger = 4) {
   PlanFile file;
   Json failures = Json::array();
-  Json why = {{"kind", "runtime_error"}, {"phase", "forward"}, {"message", "no luck"}};
   for (const Json& spec : job.args["cases"]) {
     auto name = spec["name"].get<std::string>();
     if (failing.count(name)) {
-      failures.push_back({{"case", name}, {"failure", why}});
+      failures.push_back({{"case", name}, {"failure", failure_json("runtime_error")}});
     } else {
       file.cases.push_back(reference_plan(name, name == "larger" ? larger : 4));
     }
@@ -89,8 +93,7 @@ inline JobAnswer record_answer(const std::string& nonce, const Job& job, const s
   PlanFile file = recording(job.args);
   auto fails = [&](const Plan& plan) { return plan.name == failing; };
   file.cases.erase(std::remove_if(file.cases.begin(), file.cases.end(), fails), file.cases.end());
-  Json why = {{"kind", "runtime_error"}, {"phase", "forward"}, {"message", "no luck"}};
-  Json failures = Json::array({{{"case", failing}, {"failure", why}}});
+  Json failures = Json::array({{{"case", failing}, {"failure", failure_json("runtime_error")}}});
   return exited({{"nonce", nonce}, {"ok", true}, {"failures", failures}}, write_plan_file(file));
 }
 
@@ -103,10 +106,12 @@ inline JobAnswer honest_answer(const Job& job, const std::string& nonce) {
   return job.args["launches"].get<bool>() ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
 }
 
+inline Json judged(const Finding& finding) { return {{"finding", to_json(finding)}}; }
+
 // Of a judge that knows kExpected: whatever the seed, the input is kInput.
 inline Json honest_judge(const Json& question, const std::string& payload, std::string* tensors) {
   auto is = [&](const char* what) { return question["do"] == what; };
-  Json pass = {{"outcome", "pass"}, {"message", ""}};
+  Json pass = judged({});
   if (is("inputs")) {
     *tensors = bytes_of(kInput);
     pass.update({{"parameters", Json::array()}, {"inputs", {ref("float32", 0, 16)}}});
@@ -115,14 +120,19 @@ inline Json honest_judge(const Json& question, const std::string& payload, std::
   } else if (is("compare")) {
     float got[4];
     std::copy_n(tensor_from(question["outputs"], payload).bytes.data(), sizeof got, reinterpret_cast<char*>(got));
-    bool finite = std::all_of(got, got + 4, [](float x) { return std::isfinite(x); });
-    if (!finite) return {{"outcome", "not_finite"}, {"message", "output differs"}};
-    if (!std::equal(got, got + 4, kExpected)) return {{"outcome", "wrong_output"}, {"message", "output differs"}};
-    if (!question["changed"].empty()) return {{"outcome", "wrong_output"}, {"message", "input 0 is changed"}};
-    if (question["damage"] > 0) return {{"outcome", "wrong_output"}, {"message", "out of bounds"}};
+    if (!std::all_of(got, got + 4, [](float x) { return std::isfinite(x); })) return judged(Rule::kNotFinite);
+    if (!std::equal(got, got + 4, kExpected)) return judged(Rule::kElements);
+    if (!question["changed"].empty()) return judged(input_changed(question["changed"][0].get<int64_t>()));
+    if (question["damage"] > 0) return judged(Rule::kWritesOutside);
     pass["worst"] = 0.5;
   }
   return pass;
+}
+// Of one whose reference fails when it is run.
+inline Json reference_failed(const char* why) {
+  Json out = judged({Rule::kVerifierFailed, why});
+  out.update({{"reference_failed", "runtime_error"}, {"why", why}});
+  return out;
 }
 
 inline std::unique_ptr<Verifier> verifier_over(FakePool::Answer worker, const VerifyConfig& config = {},

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -15,31 +13,6 @@
 #include "verify/syntax.h"
 
 namespace tritonrl {
-namespace {
-
-bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-+/@", c); }
-
-}  // namespace
-
-std::string clean_message(const std::string& text) {
-  std::string valid = trim(valid_utf8(text)), out;
-  for (size_t i = 0; i < valid.size();) {
-    bool starts = valid[i] == '/' && (i == 0 || !is_path_char(valid[i - 1]));
-    size_t end = i;
-    while (starts && end < valid.size() && is_path_char(valid[end])) ++end;
-    std::string_view token = std::string_view(valid).substr(i, end - i);
-    size_t slash = token.rfind('/');
-    if (starts && slash > 0 && slash != std::string_view::npos && token.substr(0, 2) != "//") {
-      out += token.substr(slash + 1);  // An absolute path: keep its last part.
-      i = end;
-    } else {
-      out += valid[i++];
-    }
-  }
-  if (out.size() > 2000) out = cat(out.substr(0, 600), "\n...\n", out.substr(out.size() - 1350));
-  return valid_utf8(out);
-}
-
 void VerifyConfig::validate() const {
   if (seeds_per_case < 2)
     throw usage_error("verify.seeds_per_case must be at least 2", "", "one input can be met by luck");
@@ -100,7 +73,7 @@ class CandidateRun {
       if (skipped(*stage)) continue;
       verdict.stages.push_back(order_seen.back());
       if (!verdict.correct()) continue;  // It is decided; a StageOrder may want to see more.
-      verdict.outcome = order_seen.back().outcome;
+      verdict.outcome = order_seen.back().outcome();
       verdict.stopped_at = *stage;
     }
     if (execution_->ran()) verdict.path = execution_->executor().path();
@@ -110,7 +83,6 @@ class CandidateRun {
       verdict.triton_share = execution_->triton_share();
     }
     verdict.cases = execution_->results();
-    for (CaseResult& result : verdict.cases) result.message = clean_message(result.message);
     verdict.delegated_ops = delegated_;
     verdict.policies = policies_;
     verdict.triton_compile_s = triton_compile_s_;
@@ -131,17 +103,15 @@ class CandidateRun {
 
   // Every stage goes through here: off by name? -> timed -> run -> recorded.
   StageResult run_stage(Stage stage) {
-    StageResult result{stage, Outcome::kPass, 0, ""};
+    StageResult result{stage, 0, {}};
     if (skipped(stage)) return result;
     double start = now_s();
-    StageEnd ending = dispatch(stage);
+    result.finding = dispatch(stage);
     result.seconds = now_s() - start;
-    result.outcome = ending.outcome;
-    result.message = clean_message(ending.message);
     return result;
   }
 
-  StageEnd dispatch(Stage stage) {
+  Finding dispatch(Stage stage) {
     switch (stage) {
       case Stage::kExtract:
         return extract();
@@ -160,45 +130,48 @@ class CandidateRun {
     return {};
   }
 
-  StageEnd extract() {
+  Finding extract() {
     Extraction found = candidate_.is_code ? accept_code(candidate_.text) : extract_code(candidate_.text);
     code_ = found.code;
-    return {found.found ? Outcome::kPass : Outcome::kNoCode, found.message};
+    return found.why;
   }
 
-  StageEnd syntax() {
-    if (valid_utf8(code_) != code_) return {Outcome::kSyntaxError, "the code is not valid UTF-8"};
+  Finding syntax() {
+    if (valid_utf8(code_) != code_) return Rule::kNotUtf8;
     SyntaxCheck check = check_syntax(code_);
-    return {check.ok ? Outcome::kPass : Outcome::kSyntaxError, check.message};
+    if (check.ok) return {};
+    Finding found(Rule::kNotPython, check.message);
+    found.told.line = check.line;
+    return found;
   }
 
   // Leaves the child's blob in *blob when the outcome is pass.
-  StageEnd run(Job job, Blob* blob) {
+  Finding run(Job job, Blob* blob) {
     job.memory_bytes = f_.config_.memory_mb << 20;
-    StageEnd ended = run_job(f_.pool_, ZygoteKind::kRecord, std::move(job), blob);
-    if (ended.outcome == Outcome::kHarnessFault) worker_lost_ = true;
+    Finding ended = run_job(f_.pool_, ZygoteKind::kRecord, std::move(job), blob);
+    if (ended.outcome() == Outcome::kHarnessFault) worker_lost_ = true;
     return ended;
   }
 
-  StageEnd compile() {
+  Finding compile() {
     double until = now_s() + f_.config_.compile_deadline_s;
-    StageEnd ended = record_and_compile("", until);
+    Finding ended = record_and_compile("", until);
     // Host code may have another kernel for when the first one does not compile.
     bool catches = code_.find("except") != std::string::npos;
-    if (ended.outcome == Outcome::kCompileError && catches) ended = record_and_compile("try", until);
+    if (ended.outcome() == Outcome::kCompileError && catches) ended = record_and_compile("try", until);
     return ended;
   }
 
   // `mode`: "try" lets the host code see what the compiler raises.
-  StageEnd record_and_compile(const std::string& mode, double until) {
-    StageEnd ended = execution_->record(code_, [&](Json args, Blob* blob) {
+  Finding record_and_compile(const std::string& mode, double until) {
+    Finding ended = execution_->record(code_, [&](Json args, Blob* blob) {
       for (Json& one : args["cases"]) {
         if (!mode.empty()) one["compile"] = mode;
       }
       return run({"record", std::move(args), "", std::max(until - now_s(), 0.1)}, blob);
     });
-    if (ended.outcome == Outcome::kPass) ended = policy();
-    if (ended.outcome != Outcome::kPass) return ended;
+    if (ended.passed()) ended = policy();
+    if (!ended.passed()) return ended;
     const PlanFile& file = execution_->recording();
     bool runs_cubins = execution_->executor().runs_cubins();
     std::vector<const Plan*> plans;
@@ -210,14 +183,14 @@ class CandidateRun {
     }
     KernelSet kernels;
     ended = compile_kernels(file, plans, until, &kernels);
-    if (ended.outcome != Outcome::kPass) return ended;
+    if (!ended.passed()) return ended;
     for (const CaseSpec& spec : specs()) {
       const Plan* plan = spec.additional && spec.plan.empty() ? file.find(spec.name) : nullptr;
       if (!plan) continue;
       plans.push_back(plan);
       ended = compile_kernels(file, plans, until, &kernels);  // What is known costs nothing.
-      if (ended.outcome == Outcome::kPass) continue;
-      if (ended.outcome == Outcome::kHarnessFault) return ended;
+      if (ended.passed()) continue;
+      if (ended.outcome() == Outcome::kHarnessFault) return ended;
       plans.pop_back();
       execution_->settle(spec, ended);
     }
@@ -225,10 +198,10 @@ class CandidateRun {
     return {};
   }
 
-  StageEnd compile_kernels(const PlanFile& file, const std::vector<const Plan*>& plans, double until,
-                           KernelSet* kernels) {
+  Finding compile_kernels(const PlanFile& file, const std::vector<const Plan*>& plans, double until,
+                          KernelSet* kernels) {
     double seconds = 0;
-    StageEnd ended = f_.compiler_.compile(
+    Finding ended = f_.compiler_.compile(
         file, plans, until - now_s(), [this](Job job, Blob* blob) { return run(std::move(job), blob); }, kernels,
         &seconds);
     triton_compile_s_ = triton_compile_s_.value_or(0) + seconds;
@@ -236,9 +209,9 @@ class CandidateRun {
   }
 
   // Both policies are looked at and reported; the configured one decides.
-  StageEnd policy() {
-    bool strict = f_.config_.policy != "mixed";
-    std::string problem;
+  Finding policy() {
+    bool strict = f_.config_.policy == LibraryCalls::kStrict;
+    Finding broken;
     for (const CaseSpec& spec : specs()) {
       const Plan* found = execution_->recording().find(spec.name);
       if (!found) continue;  // It has no recording of its own, or is settled.
@@ -246,16 +219,15 @@ class CandidateRun {
       PolicyFinding findings[] = {check_policy(plan, CallPolicy::kStrict), check_policy(plan, CallPolicy::kMixed)};
       for (int i = 0; i < 2; ++i) {
         std::string& said = policies_[i == 0 ? "strict" : "mixed"];
-        if (said.empty()) said = findings[i].message;
+        if (said.empty()) said = human_text(findings[i].finding);
       }
       if (!spec.tiny && !spec.additional) {
         launches_ = plan.launches();
         delegated_ = findings[0].delegated_ops;
       }
-      const PolicyFinding& decides = findings[strict ? 0 : 1];
-      if (problem.empty() && !decides.ok) problem = decides.message;
+      if (broken.passed()) broken = findings[strict ? 0 : 1].finding;
     }
-    return {problem.empty() ? Outcome::kPass : Outcome::kRuleBreak, problem};
+    return broken;
   }
 
   const std::vector<CaseSpec>& specs() const { return execution_->cases(); }

@@ -39,11 +39,10 @@ Json findings_of(const Blob& blob, const Plan& plan) {
           {"damage", strict::array(header["guards_broken"], "guards_broken", 1 << 20).size()}};
 }
 
-GpuAnswer ended(const StageEnd& how) {
+GpuAnswer ended(const Finding& how) {
   GpuAnswer answer;
-  answer.outcome = how.outcome;
-  answer.message = how.message;
-  answer.lost = how.outcome == Outcome::kHarnessFault;
+  answer.finding = how;
+  answer.lost = how.outcome() == Outcome::kHarnessFault;
   return answer;
 }
 
@@ -52,7 +51,7 @@ GpuAnswer ended(const StageEnd& how) {
 GpuAnswer InterpretExecutor::begin(const Reference& reference, const PlanFile& recording, const KernelSet&) {
   reference_ = &reference;
   recording_ = &recording;
-  return ended({});
+  return ended(Finding());
 }
 
 GpuAnswer InterpretExecutor::run(const GpuRun& run) {
@@ -63,11 +62,11 @@ GpuAnswer InterpretExecutor::run(const GpuRun& run) {
   auto judge = [&](const char* what, const std::string& payload) {
     GpuLease lane = judges_.acquire();
     GpuAnswer answer = lane.give_task(reference_->key, *reference_->file.bytes);
-    if (answer.outcome != Outcome::kPass) return answer;
+    if (!answer.finding.passed()) return answer;
     return lane.ask_about(what, run, question, payload, limits_.reference_deadline_s);
   };
   GpuAnswer given = judge("inputs", initial.take());
-  if (given.outcome != Outcome::kPass || given.body.contains("skipped")) return given;
+  if (!given.finding.passed() || given.body.contains("skipped")) return given;
 
   std::string payload = *recording_->bytes;
   payload.resize((payload.size() + 15) / 16 * 16);  // The child reads tensors in place.
@@ -87,12 +86,12 @@ GpuAnswer InterpretExecutor::run(const GpuRun& run) {
   job.deadline_s = run.deadline_s;
   job.memory_bytes = limits_.memory_bytes;
   Blob blob;
-  StageEnd end = run_job(pool_, ZygoteKind::kInterpret, std::move(job), &blob);
-  if (end.outcome != Outcome::kPass) return ended(end);
+  Finding end = run_job(pool_, ZygoteKind::kInterpret, std::move(job), &blob);
+  if (!end.passed()) return ended(end);
   try {
     question = findings_of(blob, *plan);
   } catch (const Tainted& tainted) {
-    return ended({Outcome::kTampered, tainted.why});
+    return ended({Rule::kForgedResult, tainted.why});
   }
   return judge("compare", std::string(blob.tensors()));
 }

@@ -3,13 +3,12 @@
 #pragma once
 
 #include "verify/blob.h"
-#include "verify/stage_end.h"
 #include "verify/zygote.h"
 
 namespace tritonrl {
 
-// Blocks. Leaves what the child sent in *blob when the outcome is a pass. kHarnessFault says that the worker was lost,
-// and nothing about the candidate. Thread rule: any thread.
-StageEnd run_job(WorkerPool& pool, ZygoteKind kind, Job job, Blob* blob);
+// Blocks. Leaves what the child sent in *blob when the outcome is a pass. A harness fault says that the worker was
+// lost, and nothing about the candidate. Thread rule: any thread.
+Finding run_job(WorkerPool& pool, ZygoteKind kind, Job job, Blob* blob);
 
 }  // namespace tritonrl

@@ -13,10 +13,9 @@ namespace {
 constexpr double kFloorShare = 0.9;  // Of what the memory needs: faster than that is no measurement.
 constexpr int64_t kMaxReadings = 1000;
 
-GpuAnswer ended(Outcome outcome, std::string message) {
+GpuAnswer answered(Finding finding) {
   GpuAnswer answer;
-  answer.outcome = outcome;
-  answer.message = std::move(message);
+  answer.finding = std::move(finding);
   return answer;
 }
 
@@ -31,10 +30,10 @@ GpuAnswer ReplayExecutor::kept(GpuAnswer answer) {
 }
 
 GpuAnswer ReplayExecutor::begin(const Reference& reference, const PlanFile& recording, const KernelSet& kernels) {
-  if (lane_) return ended(Outcome::kPass, "");
+  if (lane_) return answered({});
   lane_.emplace(lanes_.acquire());
   GpuAnswer answer = lane_->give_task(reference.key, *reference.file.bytes);
-  if (answer.outcome == Outcome::kPass) answer = lane_->give_candidate(make_bundle(recording, kernels));
+  if (answer.finding.passed()) answer = lane_->give_candidate(make_bundle(recording, kernels));
   return kept(std::move(answer));
 }
 
@@ -46,7 +45,7 @@ TimeAnswer ReplayExecutor::time(GpuTiming timing, const TimingProtocol& protocol
   try {
     lane_->freshen_noise();
   } catch (const Error& error) {
-    out.answer = ended(Outcome::kHarnessFault, error.message());
+    out.answer = answered({Rule::kVerifierFailed, error.message()});
     out.answer.lost = true;
     lane_.reset();
     return out;
@@ -59,12 +58,12 @@ TimeAnswer ReplayExecutor::time(GpuTiming timing, const TimingProtocol& protocol
     timing.deadline_s = until - now_s();
     if (timing.again && timing.deadline_s < 2 * batch_s) break;  // What is there has to do.
     if (timing.deadline_s <= 0) {
-      out.answer = ended(Outcome::kTimeout, "the stage's deadline passed");
+      out.answer = answered(Rule::kDeadline);
       return out;
     }
     out.answer = kept(lane_->time(timing));
     batch_s = timing.deadline_s - (until - now_s());
-    if (out.answer.outcome != Outcome::kPass) return out;
+    if (!out.answer.finding.passed()) return out;
     auto taken = readings_from_json(out.answer.body.at("readings"));
     if (taken.empty()) break;
     readings.insert(readings.end(), taken.begin(), taken.end());
@@ -79,11 +78,11 @@ TimeAnswer ReplayExecutor::time(GpuTiming timing, const TimingProtocol& protocol
   }
   auto result = protocol.reduce(readings);
   if (!result) {
-    out.answer = ended(Outcome::kHarnessFault, "the readings give no time");
+    out.answer = answered(Rule::kNoTime);
     return out;
   }
   if (result->candidate_s < kFloorShare * floor_s) {
-    out.answer = ended(Outcome::kTampered, "it ends sooner than its outputs could have been written");
+    out.answer = answered(Rule::kTooFast);
     return out;
   }
   apply_band(&*result, std::max(lane_->info().noise_band(result->candidate_s), protocol.least_band()));

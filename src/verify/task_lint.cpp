@@ -16,12 +16,9 @@ LintReport lint_task(Verifier& verifier, const Task& task, const std::map<std::s
     report.flags.push_back({"unrecordable", clean_message(reference->failure)});
   } else {
     TaskFindings found;
-    StageEnd ended = verifier.find_flaws(task, sizes, &found);
+    Finding ended = verifier.find_flaws(task, sizes, &found);
     for (const auto& [flag, detail] : found.flags) report.flags.push_back({flag, detail});
-    if (ended.outcome != Outcome::kPass) {
-      bool memory = ended.outcome == Outcome::kOutOfMemory;
-      report.flags.push_back({memory ? "out_of_memory" : "fails", clean_message(ended.message)});
-    }
+    if (!ended.passed()) report.flags.push_back({found.out_of_memory ? "out_of_memory" : "fails", human_text(ended)});
     report.controls = found.drops_tried;
   }
   report.seconds = now_s() - start;

@@ -77,7 +77,7 @@ Verdict fault(const Candidate& candidate, const std::string& what) {
   verdict.task_id = candidate.task.id;
   verdict.level = candidate.task.level;
   verdict.outcome = Outcome::kHarnessFault;
-  verdict.stages = {{Stage::kExtract, Outcome::kHarnessFault, 0, clean_message(cat("verifying failed: ", what))}};
+  verdict.stages = {{Stage::kExtract, 0, {Rule::kVerifierFailed, cat("verifying failed: ", what)}}};
   return verdict;
 }
 
@@ -174,19 +174,18 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
                                                 std::move(seams), std::move(missing)));
 }
 
-StageEnd Verifier::find_flaws(const Task& task, const std::map<std::string, int64_t>& sizes,
-                              TaskFindings* found) const {
+Finding Verifier::find_flaws(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const {
   return lint_case(task, {{"full", sizes}}, 0, false, true, found);
 }
 
-StageEnd Verifier::lint_case(const Task& task, const std::vector<CaseSpec>& cases, size_t index, bool other_seed,
-                             bool drops, TaskFindings* found) const {
+Finding Verifier::lint_case(const Task& task, const std::vector<CaseSpec>& cases, size_t index, bool other_seed,
+                            bool drops, TaskFindings* found) const {
   ExecutionTools using_these = tools();
   for (int attempt = 0;; ++attempt) {
     Execution execution(using_these, task, cases, kRecordingSeed, Rng(1), Rng(2));
-    StageEnd ended = execution.lint(config_.oracle_deadline_s, found, index, other_seed, drops);
+    Finding ended = execution.lint(config_.oracle_deadline_s, found, index, other_seed, drops);
     if (!execution.worth_another_try()) return ended;
-    if (attempt == kLintAttempts - 1) throw environment_error(ended.message);
+    if (attempt == kLintAttempts - 1) throw environment_error(human_text(ended));
   }
 }
 
@@ -202,10 +201,10 @@ std::string Verifier::lint(const Task& task) const {
   for (size_t i = 0; i < cases.size(); ++i) {
     auto problem = [&](bool other_seed) {
       TaskFindings found;
-      StageEnd ended = lint_case(task, cases, i, other_seed, false, &found);
-      if (ended.outcome != Outcome::kPass) return "fails: " + ended.message;
+      Finding ended = lint_case(task, cases, i, other_seed, false, &found);
+      if (!ended.passed()) return "fails: " + human_text(ended);
       for (const auto& [flag, detail] : found.flags) {
-        if (!kHarmless.count(flag)) return cat(flag, with_sizes(cases[i]), ": ", detail);
+        if (!kHarmless.count(flag)) return cat(flag, cat(" in case ", cases[i].name), ": ", detail);
       }
       return std::string();
     };

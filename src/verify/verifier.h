@@ -76,7 +76,7 @@ class Verifier {
   // pass. Blocks. Throws Error (environment) when judge or worker are lost again and again. Thread rule: any thread.
   std::string lint(const Task& task) const;
   // The judge's findings about a task at these sizes. Blocks. Throws as lint(). Thread rule: any thread.
-  StageEnd find_flaws(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const;
+  Finding find_flaws(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const;
 
   // The recording of a task's reference, a case for each spec; cached. Asks once more when the worker was lost, and
   // throws Error (environment) when it is lost again. Blocks. Thread rule: any thread.
@@ -91,8 +91,8 @@ class Verifier {
   Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges, bool on_gpus, VerifyConfig config,
            VerifySeams seams, std::vector<std::string> missing);
   ExecutionTools tools() const;
-  StageEnd lint_case(const Task& task, const std::vector<CaseSpec>& cases, size_t index, bool other_seed, bool drops,
-                     TaskFindings* found) const;
+  Finding lint_case(const Task& task, const std::vector<CaseSpec>& cases, size_t index, bool other_seed, bool drops,
+                    TaskFindings* found) const;
 
   VerifyConfig config_;
   VerifySeams seams_;

@@ -17,6 +17,20 @@ void AdvantageConfig::validate() const {
   if (plan_weight < 0) throw usage_error("plan_weight must not be negative");
 }
 
+std::unique_ptr<Credit> make_advantages(const AdvantageConfig& config) {
+  switch (config.formula) {
+    case AdvantageFormula::kReinforce:
+      return make_reinforce(config);
+    case AdvantageFormula::kRloo:
+      return make_rloo(config);
+    case AdvantageFormula::kGrpo:
+      return make_grpo(config);
+    case AdvantageFormula::kReinforcePp:
+      return make_reinforce_pp(config);
+  }
+  CHECK(false) << "no such formula";
+}
+
 std::vector<double> all_of(const GroupRewards& rewards) {
   std::vector<double> all;
   for (const auto& group : rewards) {
@@ -78,7 +92,7 @@ struct Peers {
 std::vector<Peers> peers_of(const std::vector<Judged>& scores, size_t group, const AdvantageConfig& config) {
   std::map<int64_t, Peers> by_turn;
   for (size_t r = 0; r < scores.size(); ++r) {
-    Peers& peers = by_turn[config.turns == "apart" ? scores[r].turn : 0];
+    Peers& peers = by_turn[config.turns == Turns::kApart ? scores[r].turn : 0];
     peers.group = group;
     peers.rollouts.push_back(r);
   }

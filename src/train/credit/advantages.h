@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -29,5 +30,11 @@ std::vector<double> all_of(const GroupRewards& rewards);
 std::vector<TrainExample> examples_with_advantages(
     const std::vector<Group>& groups, const Scores& scores, const AdvantageConfig& config,
     const std::function<GroupAdvantages(const GroupRewards& rewards, const GroupLengths& lengths)>& formula);
+
+// The formulas (AdvantageFormula), whatever config.formula says.
+std::unique_ptr<Credit> make_reinforce(const AdvantageConfig& config);
+std::unique_ptr<Credit> make_rloo(const AdvantageConfig& config);
+std::unique_ptr<Credit> make_grpo(const AdvantageConfig& config);
+std::unique_ptr<Credit> make_reinforce_pp(const AdvantageConfig& config);
 
 }  // namespace tritonrl

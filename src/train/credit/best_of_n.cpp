@@ -25,7 +25,8 @@ class BestOfN : public Credit {
       std::vector<size_t> order;
       for (size_t r = 0; r < groups[g].rollouts.size(); ++r) {
         const Judged& judged = scores[g][r];
-        bool eligible = config_.rule == "correct" ? judged.correct : judged.reward.value_or(0) > config_.reward_above;
+        bool eligible =
+            config_.rule == KeepRule::kCorrect ? judged.correct : judged.reward.value_or(0) > config_.reward_above;
         bool whole = groups[g].rollouts[r].finished || !config_.finished_only;
         if (judged.reward.has_value() && eligible && whole) order.push_back(r);
       }

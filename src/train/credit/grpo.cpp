@@ -13,10 +13,10 @@ class Grpo : public Credit {
   std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
     return examples_with_advantages(groups, scores, config_, [&](const GroupRewards& rewards, const GroupLengths&) {
       GroupAdvantages out = minus_group_mean(rewards);
-      if (config_.scale == "none") return out;
+      if (config_.scale == Scale::kNone) return out;
       double batch = deviation(all_of(rewards));
       for (size_t g = 0; g < out.size(); ++g) {
-        double spread = config_.scale == "batch" ? batch : deviation(all_of({rewards[g]}));
+        double spread = config_.scale == Scale::kBatch ? batch : deviation(all_of({rewards[g]}));
         for (double& advantage : out[g]) advantage /= spread + kEps;
       }
       return out;

@@ -28,8 +28,8 @@ class RewardWeighted : public Credit {
         const auto& reward = scores[g][r].reward;
         if (!reward || *reward < config_.reward_above) continue;
         if (config_.finished_only && !groups[g].rollouts[r].finished) continue;
-        double weight =
-            config_.weight == "exp" ? std::exp((*reward - best) / config_.temperature) : std::max(*reward, 0.0);
+        double weight = config_.weight == RewardWeight::kExp ? std::exp((*reward - best) / config_.temperature)
+                                                             : std::max(*reward, 0.0);
         if (weight <= 0 || groups[g].rollouts[r].tokens.empty()) continue;
         TrainExample example = example_of(groups[g], groups[g].rollouts[r]);
         for (float& w : example.weights) w *= static_cast<float>(weight);

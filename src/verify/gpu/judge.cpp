@@ -35,7 +35,16 @@ void limit_memory(int64_t bytes) {
   }
 }
 
+Json failed(const std::string& why) { return {{"finding", to_json(Finding(Rule::kVerifierFailed, why))}}; }
+
 }  // namespace
+
+[[noreturn]] void forged(const std::string& what) { throw ReplayFailure{{Rule::kForgedResult, what}}; }
+
+Json passed(Json answer) {
+  answer["finding"] = to_json(Finding());
+  return answer;
+}
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   at::Tensor x = a.contiguous(), y = b.contiguous();
@@ -46,7 +55,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor from_bytes(std::string_view bytes, const std::vector<int64_t>& shape, Dtype dtype, at::Device device) {
   at::Tensor host = at::empty(shape, at::TensorOptions(at::kCPU).dtype(to_torch(dtype)));
-  if (host.nbytes() != bytes.size()) throw ReplayFailure{Outcome::kTampered, "a parameter of another size"};
+  if (host.nbytes() != bytes.size()) forged("a parameter of another size");
   std::copy(bytes.begin(), bytes.end(), static_cast<char*>(host.data_ptr()));
   return host.to(device);
 }
@@ -64,25 +73,32 @@ void Judge::serve() {
     try {
       reply = answer(question.header, std::move(question.payload));
     } catch (const ReplayFailure& failure) {
-      reply = {{"outcome", to_string(failure.outcome)}, {"message", failure.message}};
+      reply = {{"finding", to_json(failure.finding)}};
     } catch (const JudgeFault& fault) {
-      reply = {{"outcome", "harness_fault"}, {"message", fault.message}};
+      reply = failed(fault.message);
       if (fault.gpu_is_gone) reply["quarantined"] = fault.message;
-      if (fault.reference) reply["reference_failed"] = to_string(*fault.reference);
+      if (fault.reference) reply.update({{"reference_failed", to_string(*fault.reference)}, {"why", fault.message}});
     } catch (const ReplayerGone&) {
-      reply = {{"outcome", "harness_fault"}, {"message", "the replayer was lost"}, {"lost", true}};
+      reply = failed("the replayer was lost");
+      reply["lost"] = true;
     } catch (const std::exception& error) {
-      reply = {{"outcome", "harness_fault"}, {"message", std::string(error.what()).substr(0, 1000)}};
-      if (is_out_of_memory(error)) {
+      bool memory = is_out_of_memory(error);
+      std::string why = memory ? "the memory does not hold this task" : std::string(error.what()).substr(0, 1000);
+      reply = failed(why);
+      if (memory) {
         oracles_.clear();
         oracle_order_.clear();
         oracle_bytes_ = 0;
-        reply["message"] = "the memory does not hold this task";
-        if (!options_.device.is_cuda()) reply["reference_failed"] = to_string(Outcome::kOutOfMemory);
+      }
+      if (memory && !options_.device.is_cuda()) {
+        reply.update({{"reference_failed", to_string(Outcome::kOutOfMemory)}, {"why", why}});
       }
     }
     std::string lost = lost_context();
-    if (!lost.empty()) reply = {{"outcome", "harness_fault"}, {"message", lost}, {"lost", true}, {"ended", lost}};
+    if (!lost.empty()) {
+      reply = failed(lost);
+      reply.update({{"lost", true}, {"ended", lost}});
+    }
     reply["spent"] = spent_.json();
     if (!verifier_.send(reply, reply_payload_) || !lost.empty()) return;
   }
@@ -103,7 +119,7 @@ Json Judge::answer(const Json& question, std::string payload) {
   if (what == "hello") return hello(question);
   if (what == "task") {
     std::string key = question.at("key").get<std::string>();
-    if (tasks_.count(key)) return {{"outcome", "pass"}};
+    if (tasks_.count(key)) return passed();
     auto parsed = parse_plan_file(std::make_shared<const std::string>(payload));
     if (!parsed) throw JudgeFault{"the reference's recording does not parse: " + parsed.why};
     while (tasks_.size() >= kMaxTasks) {
@@ -114,17 +130,17 @@ Json Judge::answer(const Json& question, std::string payload) {
     Task& task = tasks_[key];
     task.file = std::move(*parsed.value);
     task.bytes = std::move(payload);
-    return {{"outcome", "pass"}};
+    return passed();
   }
   if (what == "candidate") {
     candidate_.reset();
     state_.clear();
     if (at_work_) at_work_->has_candidate = false;
     auto parsed = parse_bundle(std::make_shared<const std::string>(payload));
-    if (!parsed) throw ReplayFailure{Outcome::kTampered, parsed.why};
+    if (!parsed) forged(parsed.why);
     candidate_ = std::move(*parsed.value);
     candidate_bytes_ = std::move(payload);
-    return {{"outcome", "pass"}};
+    return passed();
   }
   if (what == "inputs") return inputs(question, payload);
   if (what == "compare") return compare(question, payload);
@@ -145,16 +161,16 @@ Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
       if (gone.killed && attempt + 1 == kAttempts) throw;
       asked.erase("again");  // What an earlier question prepared is gone too.
     } catch (const ReplayFailure& failure) {
-      if (failure.outcome != Outcome::kOutOfMemory || attempt > 0) throw;
+      if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt > 0) throw;
       asked.erase("again");
       make_room(question);  // It may have been our memory that was in the way.
     }
   }
-  throw ReplayFailure{Outcome::kRuntimeError, "the kernels ended the process they ran in"};
+  throw ReplayFailure{{Rule::kProcessEnded, "the kernels ended the process they ran in"}};
 }
 
 Json Judge::hello(const Json& question) {
-  Json reply = {{"outcome", "pass"}, {"name", "CPU"}, {"memory", 0}};
+  Json reply = passed({{"name", "CPU"}, {"memory", 0}});
   int64_t memory = int64_t{4} << 30;
   if (!options_.device.is_cuda()) {
     at::set_num_threads(1);  // Candidates are interpreted on the other cores, and sums come out the same everywhere.
@@ -197,7 +213,7 @@ Json Judge::measure(const Json& question) {
     greet();
   }
   Json measured = ask({{"do", "measure"}, {"spec", question.at("spec")}});
-  return {{"outcome", "pass"}, {"noise", measured.at("noise")}};
+  return passed({{"noise", measured.at("noise")}});
 }
 
 // --- Replayers.
@@ -218,7 +234,7 @@ void Judge::greet() {
       return;
     }
     std::string why = reply.header.is_object() && reply.header.contains("failure")
-                          ? reply.header["failure"].value("message", "")
+                          ? human_text(finding_from_json(reply.header["failure"].at("finding"), "the replayer"))
                           : "it did not answer";
     if (++faults_ >= kMaxFaultsInARow) throw JudgeFault{cat("no replayer comes up on this GPU: ", why), true};
     at_work_ = start_replayer();
@@ -244,7 +260,7 @@ Json Judge::ask(Json question, const std::string& payload) {
   }
   if (came == Channel::Answer::kLate) {
     replace_replayer();
-    throw ReplayFailure{Outcome::kTimeout, "the kernels did not end before the deadline"};
+    throw ReplayFailure{with_secret(Rule::kDeadline, "the kernels did not end before the deadline")};
   }
   if (came == Channel::Answer::kGone) {
     auto end = at_work_->channel->ended();
@@ -252,9 +268,9 @@ Json Judge::ask(Json question, const std::string& payload) {
     throw ReplayerGone{end && end->signal == SIGKILL};
   }
   const Json& failure = reply.header.at("failure");
-  ReplayFailure thrown{outcome_from_string(failure.at("outcome").get<std::string>()).value_or(Outcome::kHarnessFault),
-                       failure.at("message").get<std::string>(), failure.at("lost").get<bool>()};
+  ReplayFailure thrown{finding_from_json(failure.at("finding"), "the replayer"), failure.at("lost").get<bool>()};
   if (thrown.context_lost) replace_replayer();
+  if (thrown.finding.passed()) throw JudgeFault{"the replayer fails and says that nothing is wrong"};
   throw thrown;
 }
 

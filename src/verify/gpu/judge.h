@@ -16,8 +16,8 @@
 //   candidate  {} + its bundle (bundle.h); replaces the last one
 //   run        {"task", "case", "values", "additional", "precision", "weight_seed", "input_seed", "poison",
 //   "launches", "deadline_s"}
-//                                      -> {"outcome", "message", "worst"}, or for an additional case that the reference
-//                                         cannot do {"outcome": "pass", "skipped": why}
+//                                      -> {"finding", "worst"}, or for an additional case that the reference
+//                                         cannot do {"finding": a pass, "skipped": why}
 //   inputs     as run, and {"parameters": [{"name", "shape", "dtype", "initial": tensor where __init__ was run}]} +
 //   tensors
 //                                      -> {"parameters": [[name, tensor]], "inputs": [tensor or {"value"}]} + tensors,
@@ -37,8 +37,8 @@
 // doing, unless the replayer was killed from outside (for want of memory, say): that is the machine's.
 //
 // Tensors of inputs and compare are references into the message's payload (worker/PROTOCOL.md).
-// A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, with
-// {"reference_failed": outcome} that it was the former, and
+// "finding" is of verify/finding.h. A failure of a candidate's is its finding; a harness fault says that the reference
+// or the machine failed, with {"reference_failed": outcome, "why"} that it was the former, and
 // {"quarantined": reason} that this GPU is given up. {"ended": reason}: the reference spoilt this process's context,
 // and this answer is its last.
 #pragma once
@@ -164,9 +164,9 @@ class Judge {
   // `whole` false: the first difference will do.
   Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole = true);
   // The reply to run and compare; a "worst" is in it where there is one.
-  static Json reply_to(const Comparison& comparison, const std::string& changed, int64_t damage);
-  // What forward changed and should not have, "" = nothing; what is the candidate's own goes to state_.
-  std::string wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed);
+  static Json reply_to(const Comparison& comparison, const Finding& changed, int64_t damage);
+  // What forward changed and should not have, kPass = nothing; what is the candidate's own goes to state_.
+  Finding wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed);
 
   std::unique_ptr<Remote> start_replayer();
   void greet();
@@ -200,6 +200,9 @@ class Judge {
 };
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
+[[noreturn]] void forged(const std::string& what);  // Throws ReplayFailure.
+// A reply in which nothing is wrong.
+Json passed(Json answer = Json::object());
 // Row-major bytes as a tensor. Throws ReplayFailure when they are not of its size.
 at::Tensor from_bytes(std::string_view bytes, const std::vector<int64_t>& shape, Dtype dtype, at::Device device);
 

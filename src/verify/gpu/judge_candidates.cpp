@@ -24,33 +24,16 @@ struct Output {
   std::string name = "output";
 };
 
-// Message when what was returned has another structure, else "".
+// Leaves aside, what was returned must have the reference's structure.
 template <class T>
-std::string structure_difference(const Nest<T>& got, const Nest<int64_t>& expected,
-                                 const std::string& name = "output") {
-  using Kind = typename Nest<T>::Kind;
-  auto same_kind = [](Kind a, Nest<int64_t>::Kind b) { return static_cast<int>(a) == static_cast<int>(b); };
-  auto kind_name = [](auto kind) {
-    const char* names[] = {"a tensor", "a value that is no tensor", "a list", "a tuple", "a dict"};
-    return names[static_cast<int>(kind)];
-  };
-  if (!same_kind(got.kind, expected.kind))
-    return cat(name, " is ", kind_name(got.kind), ", expected ", kind_name(expected.kind));
-  if (got.kind == Kind::kValue && got.value != expected.value) {
-    return cat(name, " is ", got.value.dump(-1, ' ', false, Json::error_handler_t::replace), ", expected ",
-               expected.value.dump(-1, ' ', false, Json::error_handler_t::replace));
+Finding structure_difference(const Nest<T>& got, const Nest<int64_t>& expected, const std::string& name = "output") {
+  Finding found = other_node(got, expected, name);
+  for (size_t i = 0; i < got.children.size() && found.passed(); ++i) {
+    bool dict = got.kind == Nest<T>::Kind::kDict;
+    std::string child = dict ? cat(name, "['", got.keys[i], "']") : cat(name, "[", i, "]");
+    found = structure_difference(got.children[i], expected.children[i], child);
   }
-  if (got.children.size() != expected.children.size() || got.keys != expected.keys) {
-    return cat(name, " has ", got.children.size(), " items",
-               got.children.size() == expected.children.size() ? " under other keys" : "", ", expected ",
-               expected.children.size());
-  }
-  for (size_t i = 0; i < got.children.size(); ++i) {
-    std::string child = got.kind == Kind::kDict ? cat(name, "['", got.keys[i], "']") : cat(name, "[", i, "]");
-    std::string found = structure_difference(got.children[i], expected.children[i], child);
-    if (!found.empty()) return found;
-  }
-  return "";
+  return found;
 }
 
 // `feed` gives a judgement the elements of output `index`.
@@ -61,19 +44,16 @@ Comparison judge_outputs(const std::vector<Output>& outputs, const std::vector<E
   for (size_t i = 0; i < expected.size(); ++i) {
     const Output& got = outputs[i];
     if (got.shape != expected[i].shape()) {
-      return {Outcome::kWrongOutput,
-              cat(got.name, " has shape ", dims_text(got.shape), ", expected ", dims_text(expected[i].shape())),
-              INFINITY};
+      return {other_form(Rule::kShape, got.name, Form(got.shape), Form(expected[i].shape())), INFINITY};
     }
     Dtype dtype = from_torch(expected[i].dtype());
     if (got.dtype != dtype) {
-      return {Outcome::kWrongOutput,
-              cat(got.name, " has dtype ", to_string(got.dtype), ", expected ", to_string(dtype)), INFINITY};
+      return {other_form(Rule::kDtype, got.name, Form(got.dtype), Form(dtype)), INFINITY};
     }
     Judgement judgement(expected[i], got.name);
     feed(i, judgement);
     Comparison one = judgement.finish();
-    if (one.outcome != Outcome::kPass) return one;
+    if (!one.passed()) return one;
     worst.worst = std::max(worst.worst, one.worst);
   }
   return worst;
@@ -90,7 +70,7 @@ const Plan& Judge::candidate_plan(const Json& question) const {
   if (!candidate_) throw JudgeFault{"the judge was not given a candidate"};
   std::string name = question.at("case").get<std::string>();
   const Plan* plan = candidate_->find(name);
-  if (!plan) throw ReplayFailure{Outcome::kTampered, "the recording lacks a case"};
+  if (!plan) forged("the recording lacks a case");
   return *plan;
 }
 
@@ -148,7 +128,7 @@ void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCas
       pull(plan.name, "value", own->value, static_cast<int64_t>(initial.nbytes()),
            [&](int64_t offset, const at::Tensor& chunk) { bytes_of(initial, offset, chunk.numel()).copy_(chunk); });
     } else {
-      throw ReplayFailure{Outcome::kTampered, "a parameter without a value"};
+      forged("a parameter without a value");
     }
     if (const Parameter* theirs = match(wanted(*own), at, &taken, &initial)) {
       matched_[own->value] = theirs;
@@ -161,13 +141,13 @@ void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCas
 
 void Judge::give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at) {
   std::vector<std::pair<int64_t, at::Tensor>> values;
-  if (plan.inputs.size() != at.inputs.size()) throw ReplayFailure{Outcome::kTampered, "another number of inputs"};
+  if (plan.inputs.size() != at.inputs.size()) forged("another number of inputs");
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    if ((plan.inputs[i].value >= 0) != at.inputs[i].defined()) throw ReplayFailure{Outcome::kTampered, "other inputs"};
+    if ((plan.inputs[i].value >= 0) != at.inputs[i].defined()) forged("other inputs");
     if (plan.inputs[i].value < 0) continue;
     const PlanValue& value = plan.values[static_cast<size_t>(plan.inputs[i].value)];
     if (at.inputs[i].sizes() != at::IntArrayRef(value.shape) || at.inputs[i].scalar_type() != to_torch(value.dtype)) {
-      throw ReplayFailure{Outcome::kTampered, "other inputs"};
+      forged("other inputs");
     }
     values.emplace_back(plan.inputs[i].value, at.inputs[i]);
   }
@@ -184,8 +164,8 @@ void Judge::give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed, 
 }
 
 Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole) {
-  std::string difference = structure_difference(plan.outputs, at.plan->outputs);
-  if (!difference.empty()) return {Outcome::kWrongOutput, difference, INFINITY};
+  Finding difference = structure_difference(plan.outputs, at.plan->outputs);
+  if (!difference.passed()) return {difference, INFINITY};
   Json metadata = ask({{"do", "outputs"}, {"slot", "candidate"}, {"case", plan.name}}).at("outputs");
   std::vector<Output> outputs;
   for (const Json& one : metadata) {
@@ -204,28 +184,28 @@ Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& ora
   });
 }
 
-std::string Judge::wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed) {
+Finding Judge::wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed) {
   std::set<int64_t> own(changed.begin(), changed.end());
   auto reference_does = [&](int64_t id) { return at.changed && at.changed->count(id) > 0; };
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     if (!own.erase(plan.inputs[i].value) || reference_does(at.plan->inputs[i].value)) continue;
-    return cat("input ", i, " is changed, which the reference does not do");
+    return input_changed(static_cast<int64_t>(i));
   }
   for (const auto& [id, parameter] : matched_) {
     if (!own.erase(id) || reference_does(parameter->id)) continue;
-    return cat("parameter ", parameter->name, " is changed, which the reference does not do");
+    Finding found = Rule::kParameterChanged;
+    found.told.name = parameter->name;
+    return found;
   }
   state_[plan.name].insert(own.begin(), own.end());
-  return "";
+  return {};
 }
 
-Json Judge::reply_to(const Comparison& comparison, const std::string& changed, int64_t damage) {
-  bool right = comparison.outcome == Outcome::kPass;
-  if (right && !changed.empty()) return {{"outcome", "wrong_output"}, {"message", changed}};
-  if (right && damage > 0) {
-    return {{"outcome", "wrong_output"}, {"message", "a kernel writes outside of its tensors"}};
-  }
-  Json reply = {{"outcome", to_string(comparison.outcome)}, {"message", comparison.message}};
+Json Judge::reply_to(const Comparison& comparison, const Finding& changed, int64_t damage) {
+  bool right = comparison.passed();
+  if (right && !changed.passed()) return {{"finding", to_json(changed)}};
+  if (right && damage > 0) return {{"finding", to_json(Finding(Rule::kWritesOutside))}};
+  Json reply = {{"finding", to_json(comparison.finding)}};
   if (std::isfinite(comparison.worst)) reply["worst"] = comparison.worst;
   return reply;
 }
@@ -233,7 +213,7 @@ Json Judge::reply_to(const Comparison& comparison, const std::string& changed, i
 Json Judge::run(const Json& question) {
   if (question.value("additional", false)) {
     std::string why = cannot_do(question);
-    if (!why.empty()) return {{"outcome", to_string(Outcome::kPass)}, {"message", ""}, {"skipped", why}};
+    if (!why.empty()) return passed({{"skipped", why}});
   }
   ReferenceCase& at = reference(question);
   spent_.mark("reference");
@@ -263,12 +243,13 @@ Json Judge::run(const Json& question) {
   spent_.mark("forward");
   Comparison comparison = collect(plan, at, expected, /*whole=*/launches);
   spent_.mark("compare");
-  std::string changed;
-  if (comparison.outcome == Outcome::kPass) {
+  Finding changed;
+  if (comparison.passed()) {
     changed = wrong_change(plan, at, done.at("changed").get<std::vector<int64_t>>());
   }
   Json reply = reply_to(comparison, changed, done.at("damage").get<int64_t>());
-  if (reply["outcome"] == to_string(Outcome::kPass) && at.mutated.empty()) at_work_->inputs = given;
+  bool wrong = !comparison.passed() || !changed.passed() || done.at("damage").get<int64_t>() > 0;
+  if (!wrong && at.mutated.empty()) at_work_->inputs = given;
   ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
   spent_.mark("forget");
   return reply;
@@ -279,7 +260,7 @@ Json Judge::run(const Json& question) {
 Json Judge::inputs(const Json& question, std::string_view tensors) {
   if (question.value("additional", false)) {
     std::string why = cannot_do(question);
-    if (!why.empty()) return {{"outcome", to_string(Outcome::kPass)}, {"message", ""}, {"skipped", why}};
+    if (!why.empty()) return passed({{"skipped", why}});
   }
   ReferenceCase& at = reference(question);
   spent_.mark("reference");
@@ -304,7 +285,7 @@ Json Judge::inputs(const Json& question, std::string_view tensors) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     at::Tensor initial;
     if (!matched[i]) {
-      if (!own[i].contains("initial")) throw ReplayFailure{Outcome::kTampered, "a parameter without a value"};
+      if (!own[i].contains("initial")) forged("a parameter without a value");
       BlobView bytes = tensor_from(own[i]["initial"], tensors);
       initial = from_bytes(bytes.bytes, bytes.shape, bytes.dtype, options_.device);
       matched[i] = match(wanted[i], at, &taken, &initial);
@@ -322,7 +303,7 @@ Json Judge::inputs(const Json& question, std::string_view tensors) {
     throw JudgeFault{"its inputs and weights are too large for the interpreter", false, Outcome::kOutOfMemory};
   }
   spent_.mark("inputs");
-  return {{"outcome", "pass"}, {"message", ""}, {"parameters", parameters}, {"inputs", inputs}};
+  return passed({{"parameters", parameters}, {"inputs", inputs}});
 }
 
 Json Judge::compare(const Json& question, std::string_view tensors) {
@@ -335,14 +316,14 @@ Json Judge::compare(const Json& question, std::string_view tensors) {
   try {
     got = tensors_from(question.at("outputs"), tensors);
   } catch (const Tainted& tainted) {
-    throw ReplayFailure{Outcome::kTampered, tainted.why};
+    forged(tainted.why);
   }
-  std::string difference = structure_difference(got, at.plan->outputs);
-  if (!difference.empty()) return reply_to({Outcome::kWrongOutput, difference, INFINITY}, "", 0);
+  Finding difference = structure_difference(got, at.plan->outputs);
+  if (!difference.passed()) return reply_to({difference, INFINITY}, {}, 0);
   for_each_leaf(got, [&](const BlobView& view, const std::string& path) {
     bool truth = view.dtype != Dtype::kBool ||
                  std::all_of(view.bytes.begin(), view.bytes.end(), [](char byte) { return byte == 0 || byte == 1; });
-    if (!truth) throw ReplayFailure{Outcome::kTampered, "a boolean that is neither true nor false"};
+    if (!truth) forged("a boolean that is neither true nor false");
     outputs.push_back({view.shape, view.dtype, "output" + path});
     values.push_back(from_bytes(view.bytes, view.shape, view.dtype, options_.device));
   });
@@ -354,11 +335,11 @@ Json Judge::compare(const Json& question, std::string_view tensors) {
     }
   });
   spent_.mark("compare");
-  std::string changed;
+  Finding changed;
   for (const Json& index : question.at("changed")) {
     auto i = index.get<size_t>();
     if (std::count(at.mutated.begin(), at.mutated.end(), i) > 0) continue;
-    changed = cat("input ", i, " is changed, which the reference does not do");
+    changed = input_changed(static_cast<int64_t>(i));
     break;
   }
   return reply_to(comparison, changed, question.at("damage").get<int64_t>());
@@ -411,15 +392,11 @@ Json Judge::time(const Json& question) {
   spent_.mark("timing");
   Comparison comparison = collect(plan, at, expected);
   spent_.mark("compare");
-  Json reply = {{"outcome", to_string(comparison.outcome)},
-                {"message", comparison.message.empty() ? "" : "while it was timed, " + comparison.message},
-                {"readings", timed.at("readings")}};
+  Finding found = comparison.finding;
+  if (found.passed() && !timed.at("changed").empty()) found = Rule::kKeptState;
+  Json reply = {{"finding", to_json(found)}, {"readings", timed.at("readings")}};
   for (const char* key : {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}) {
     if (timed.contains(key)) reply[key] = timed[key];
-  }
-  if (comparison.outcome == Outcome::kPass && !timed.at("changed").empty()) {
-    reply["outcome"] = to_string(Outcome::kTampered);
-    reply["message"] = "while it was timed, it kept something from run to run that it did not keep while it was judged";
   }
   // Nothing that has to be read and written from memory can be done faster than the memory is.
   int64_t bytes = 0;

@@ -90,8 +90,8 @@ Judge::ReferenceCase& Judge::reference(const Json& question) {
       set_up(at, task.file, *plan, weight_seed);
       break;
     } catch (const ReplayFailure& failure) {
-      if (failure.outcome != Outcome::kOutOfMemory || attempt > 0) {
-        throw JudgeFault{failure.message, failure.context_lost, failure.outcome};
+      if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt > 0) {
+        throw JudgeFault{human_text(failure.finding), failure.context_lost, failure.finding.outcome()};
       }
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error) || attempt > 0) throw;
@@ -186,7 +186,7 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision prec
       truth = run_reference(at, seed, true);
     } catch (const ReplayFailure& failure) {
       at.exact->forget_forward();
-      if (failure.outcome == Outcome::kOutOfMemory) throw;
+      if (failure.finding.outcome() == Outcome::kOutOfMemory) throw;
       at.exact_fits = false;  // An operator without float64.
     }
   }
@@ -205,7 +205,7 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision prec
     if (hold_against_itself) {
       Judgement itself(made.outputs.back(), "output");
       itself.add(0, reference[i].reshape({-1}));
-      made.sound = made.sound && itself.finish().outcome == Outcome::kPass;
+      made.sound = made.sound && itself.finish().passed();
     }
     made.bytes += made.outputs.back().bytes();
     reference[i] = at::Tensor();
@@ -245,8 +245,8 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
       made = make_oracle(at, seed, static_cast<Precision>(precision), question.value("additional", false));
       break;
     } catch (const ReplayFailure& failure) {
-      if (failure.outcome != Outcome::kOutOfMemory || attempt == 2) {
-        throw JudgeFault{failure.message, failure.context_lost, failure.outcome};
+      if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt == 2) {
+        throw JudgeFault{human_text(failure.finding), failure.context_lost, failure.finding.outcome()};
       }
     } catch (const std::exception& error) {
       if (attempt == 2 || !is_out_of_memory(error)) throw;
@@ -278,7 +278,7 @@ std::string Judge::cannot_do(const Json& question) {
       why = cat("the reference fails: ", fault.message);
     } catch (const ReplayFailure& failure) {
       if (failure.context_lost) throw;
-      why = cat("the reference fails: ", failure.message);
+      why = cat("the reference fails: ", human_text(failure.finding));
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
       why = "the memory does not hold the reference";
@@ -326,7 +326,7 @@ Json Judge::lint(const Json& question) {
                      lint.flags.end());
     lint.add("seed_invariant", "get_inputs() gives the same tensors for two seeds");
   }
-  return {{"outcome", "pass"},
+  return {{"finding", to_json(Finding())},
           {"flags", lint.flags},
           {"drops_tried", lint.drops_tried},
           {"drops_impossible", lint.drops_impossible}};

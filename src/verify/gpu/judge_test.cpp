@@ -21,7 +21,7 @@ TEST_F(JudgeTest, JudgesWhatWasRunElsewhere) {
   ASSERT_EQ(reference->failure, "");
   auto lanes = GpuLanes::open({{"cpu"}, nullptr, false, int64_t{1} << 30});
   GpuLease lease = lanes->acquire();
-  ASSERT_EQ(lease.give_task(reference->key, *reference->file.bytes).outcome, Outcome::kPass);
+  ASSERT_EQ(lease.give_task(reference->key, *reference->file.bytes).finding.outcome(), Outcome::kPass);
   GpuRun run;
   run.task = reference->key;
   run.name = "full";
@@ -34,7 +34,7 @@ TEST_F(JudgeTest, JudgesWhatWasRunElsewhere) {
     parameters.push_back({{"name", one.name}, {"shape", value.shape}, {"dtype", to_string(value.dtype)}});
   }
   GpuAnswer given = lease.ask_about("inputs", run, {{"parameters", parameters}}, "", 60);
-  ASSERT_EQ(given.outcome, Outcome::kPass) << given.message;
+  ASSERT_TRUE(given.finding.passed()) << human_text(given.finding);
   EXPECT_EQ(given.body["inputs"][1], (Json{{"value", 2.5}}));
   auto tensor = [&](const Json& ref) {
     BlobView view = tensor_from(ref, given.payload);
@@ -50,7 +50,7 @@ TEST_F(JudgeTest, JudgesWhatWasRunElsewhere) {
   auto ask = [&](const Json& outputs, const std::string& payload, const Json& changed = Json::array(), int damage = 0) {
     Json more = {{"outputs", outputs}, {"changed", changed}, {"damage", damage}};
     GpuAnswer answer = lease.ask_about("compare", run, more, payload, 60);
-    return cat(to_string(answer.outcome), ": ", answer.message);
+    return cat(to_string(answer.finding.rule()), ": ", human_text(answer.finding));
   };
   auto add = [](PayloadWriter& writer, const at::Tensor& t) {
     return writer.add({from_torch(t.scalar_type()), t.sizes().vec(),
@@ -63,24 +63,24 @@ TEST_F(JudgeTest, JudgesWhatWasRunElsewhere) {
     return ask(outputs, writer.take(), changed, damage);
   };
   EXPECT_EQ(judged(y), "pass: ");
-  EXPECT_THAT(judged(y + 1), HasSubstr("wrong_output: output['y'] differs"));
+  EXPECT_THAT(judged(y + 1), HasSubstr("elements: "));
   EXPECT_THAT(judged(y / 0), HasSubstr("not_finite: "));
-  EXPECT_THAT(judged(y.slice(0, 0, 8).contiguous()), HasSubstr("has shape (8, 7), expected (64, 7)"));
-  EXPECT_THAT(judged(y.to(at::kHalf)), HasSubstr("has dtype float16, expected float32"));
-  EXPECT_THAT(judged(y, {0}), HasSubstr("wrong_output: input 0 is changed"));
-  EXPECT_THAT(judged(y, Json::array(), 1), HasSubstr("wrong_output: a kernel writes outside"));
+  EXPECT_THAT(judged(y.slice(0, 0, 8).contiguous()), HasSubstr("shape: "));
+  EXPECT_THAT(judged(y.to(at::kHalf)), HasSubstr("dtype: "));
+  EXPECT_THAT(judged(y, {0}), HasSubstr("input_changed: "));
+  EXPECT_THAT(judged(y, Json::array(), 1), HasSubstr("writes_outside: "));
   // What a child sends need not be what it should.
   Json y_ref = {{"shape", {64, 7}}, {"dtype", "float32"}, {"offset", 0}, {"nbytes", 64 * 7 * 4}};
   auto dict = [&](const Json& top) { return Json{{"dict", Json::array({{"y", y_ref}, {"top", top}})}}; };
   std::string bytes(64 * 7 * 4, '\0');
-  EXPECT_THAT(ask({{"list", Json::array()}}, ""), HasSubstr("wrong_output: output is a list, expected a dict"));
-  EXPECT_THAT(ask({{"dict", Json::array({{"y", y_ref}})}}, bytes), HasSubstr("wrong_output: output has 1 items"));
-  EXPECT_THAT(ask(dict({{"value", 1}}), bytes), HasSubstr("wrong_output: output['top'] is a value"));
-  EXPECT_THAT(ask(dict(y_ref), bytes.substr(1)), HasSubstr("tampered: a tensor lies outside"));
-  EXPECT_THAT(ask(dict({{"shape", 3}}), bytes), HasSubstr("tampered"));
-  EXPECT_THAT(ask("nothing", ""), HasSubstr("tampered"));
+  EXPECT_THAT(ask({{"list", Json::array()}}, ""), HasSubstr("kind: "));
+  EXPECT_THAT(ask({{"dict", Json::array({{"y", y_ref}})}}, bytes), HasSubstr("items: "));
+  EXPECT_THAT(ask(dict({{"value", 1}}), bytes), HasSubstr("kind: "));
+  EXPECT_THAT(ask(dict(y_ref), bytes.substr(1)), HasSubstr("forged_result: "));
+  EXPECT_THAT(ask(dict({{"shape", 3}}), bytes), HasSubstr("forged_result: "));
+  EXPECT_THAT(ask("nothing", ""), HasSubstr("forged_result: "));
   Json truth = {{"shape", {64}}, {"dtype", "bool"}, {"offset", 0}, {"nbytes", 64}};
-  EXPECT_THAT(ask(dict(truth), std::string(64 * 7 * 4, '\2')), HasSubstr("tampered: a boolean"));
+  EXPECT_THAT(ask(dict(truth), std::string(64 * 7 * 4, '\2')), HasSubstr("forged_result: "));
   EXPECT_EQ(judged(y), "pass: ");
 }
 
@@ -93,8 +93,9 @@ TEST_F(JudgeTest, ReferenceThatNeedsTooMuchMemoryFailsAndTheJudgeGoesOn) {
     task.source = replace_all(kTask, "N = 300", cat("N = ", n));
     Execution execution(tools, task, {{"full"}}, 1234, Rng(5), Rng(6));
     TaskFindings found;
-    StageEnd ended = execution.lint(30, &found);
-    return cat(to_string(ended.outcome), execution.worth_another_try() ? " lost" : "", " ", execution.task_failure());
+    Finding ended = execution.lint(30, &found);
+    return cat(found.out_of_memory ? "out_of_memory" : to_string(ended.outcome()),
+               execution.worth_another_try() ? " lost" : "", " ", execution.task_failure());
   };
   EXPECT_EQ(lint(300), "pass ");
   EXPECT_THAT(lint(int64_t{1} << 22), HasSubstr("out_of_memory "));

@@ -76,31 +76,29 @@ class LaneTest : public testing::Test {
     return {&lanes, &references, &timing_, [&lanes] { return std::make_unique<ReplayExecutor>(lanes); }};
   }
 
-  static StageEnd record(Json args, Blob* out) {
+  static Finding record(Json args, Blob* out) {
     Job job{"record", std::move(args), ""};
     job.deadline_s = 30;
     JobAnswer answer = pool_->run(ZygoteKind::kRecord, std::move(job));
     auto blob = parse_blob(std::move(answer.result), answer.nonce);
-    if (!blob) return {Outcome::kHarnessFault, cat(blob.why, " ", answer.stderr_tail)};
-    if (blob.value->failure) {
-      return {outcome_from_string(blob.value->failure->kind).value(), blob.value->failure->message};
-    }
+    if (!blob) return {Rule::kVerifierFailed, cat(blob.why, " ", answer.stderr_tail)};
+    if (blob.value->failure) return *blob.value->failure;
     *out = std::move(*blob.value);
     return {};
   }
 
   // Through compile, tiny_run without the kill switch, full_run.
-  static StageEnd verify(const std::string& init, const std::string& forward) {
+  static Finding verify(const std::string& init, const std::string& forward) {
     Task task;
     task.id = "t";
     task.source = kTask;
     Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
-    StageEnd ended = path.record(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
-    return ended.outcome == Outcome::kPass ? path.full_run(30, false) : ended;
+    Finding ended = path.record(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
+    return ended.passed() ? path.full_run(30, false) : ended;
   }
   static std::string verdict(const std::string& init, const std::string& forward) {
-    StageEnd ended = verify(init, forward);
-    return cat(to_string(ended.outcome), ": ", ended.message);
+    Finding ended = verify(init, forward);
+    return cat(to_string(ended.outcome()), ": ", human_text(ended));
   }
 
   // The results of the task's additional cases.
@@ -117,8 +115,8 @@ class LaneTest : public testing::Test {
     task.source = task_source;
     Execution path(tools_, task, specs, 1234, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", forward);
-    StageEnd ended = path.record(code, record);
-    EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+    Finding ended = path.record(code, record);
+    EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
     path.full_run(30, false);
     std::map<std::string, CaseResult> out;
     for (const CaseResult& result : path.results()) out[result.name] = result;

@@ -28,8 +28,8 @@ TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
     task.source = kTask;
     Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
-    ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
-    EXPECT_EQ(path.full_run(30, false).outcome, Outcome::kPass);
+    ASSERT_EQ(path.record(code, record).outcome(), Outcome::kPass);
+    EXPECT_EQ(path.full_run(30, false).outcome(), Outcome::kPass);
     auto timed = std::async(std::launch::async, [&] { return path.time(10); });
     EXPECT_TRUE(shared != here || timed.wait_for(200ms) == std::future_status::timeout);
     while (timed.wait_for(1ms) != std::future_status::ready) {
@@ -94,8 +94,8 @@ TEST_F(LaneTest, LintTellsWhichWrongAnswersWouldPass) {
             forward, "\ndef get_inputs():\n  return [", inputs, "]\ndef get_init_inputs():\n  return []\n");
     Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     TaskFindings found;
-    StageEnd ended = path.lint(30, &found);
-    EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+    Finding ended = path.lint(30, &found);
+    EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
     std::vector<std::string> out;
     for (const auto& [flag, detail] : found.flags) {
       out.push_back(flag == "control" || flag == "drop" ? detail.substr(0, detail.find(" would")) : flag);
@@ -134,27 +134,27 @@ TEST_F(LaneTest, AdditionalCases) {
   EXPECT_EQ(honest.size(), 1 + kValueTransforms.size() + 3);
   for (const auto& [name, result] : honest) {
     if (name == "nothing") {
-      EXPECT_FALSE(result.outcome);
-      EXPECT_EQ(result.message, "there is no such thing");
+      EXPECT_TRUE(result.skipped);
+      EXPECT_EQ(*result.skipped, "there is no such thing");
       continue;
     }
-    ASSERT_TRUE(result.outcome) << name << " is skipped: " << result.message;
-    EXPECT_EQ(*result.outcome, Outcome::kPass) << name << ": " << result.message;
+    ASSERT_FALSE(result.skipped) << name << " is skipped: " << *result.skipped;
+    EXPECT_TRUE(result.finding.passed()) << name << ": " << human_text(result.finding);
     EXPECT_TRUE(result.worst && *result.worst <= 1) << name;
   }
   // Right where inputs are as get_inputs() draws them, and only there.
   auto bounded = cases(replace_all(kSameForward, "self.linear(x)", "self.linear(x.clamp(-6, 6))"));
-  EXPECT_EQ(bounded["full"].outcome, Outcome::kPass);
-  EXPECT_EQ(bounded["uniform"].outcome, Outcome::kPass);
-  EXPECT_EQ(bounded["large"].outcome, Outcome::kWrongOutput);
-  EXPECT_EQ(bounded["cancelling"].outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(bounded["full"].outcome(), Outcome::kPass);
+  EXPECT_EQ(bounded["uniform"].outcome(), Outcome::kPass);
+  EXPECT_EQ(bounded["large"].outcome(), Outcome::kWrongOutput);
+  EXPECT_EQ(bounded["cancelling"].outcome(), Outcome::kWrongOutput);
   auto one_size = cases(replace_all(kSameForward, "self.linear(x)", "self.linear(x.view(64, 300))"));
-  EXPECT_EQ(one_size["larger"].outcome, Outcome::kRuntimeError) << one_size["larger"].message;
-  EXPECT_EQ(one_size["precision"].outcome, Outcome::kPass) << one_size["precision"].message;
+  EXPECT_EQ(one_size["larger"].outcome(), Outcome::kRuntimeError) << human_text(one_size["larger"].finding);
+  EXPECT_EQ(one_size["precision"].outcome(), Outcome::kPass) << human_text(one_size["precision"].finding);
   auto one_dtype =
       cases(replace_all(kSameForward, "'y': ", "'y': 1.0 * torch.ones_like(x[:, :1], dtype=torch.float32) * "));
-  EXPECT_FALSE(one_dtype["precision"].outcome) << "its outputs have another dtype: it is not written for that";
-  EXPECT_EQ(one_dtype["larger"].outcome, Outcome::kPass) << one_dtype["larger"].message;
+  EXPECT_TRUE(one_dtype["precision"].skipped) << "its outputs have another dtype: it is not written for that";
+  EXPECT_EQ(one_dtype["larger"].outcome(), Outcome::kPass) << human_text(one_dtype["larger"].finding);
 }
 
 TEST_F(LaneTest, CasesThatTheReferenceCannotDoAreSkipped) {
@@ -162,9 +162,9 @@ TEST_F(LaneTest, CasesThatTheReferenceCannotDoAreSkipped) {
       kTask, "    def forward(self, x, scale):\n",
       "    def forward(self, x, scale):\n        x = x.view(64, 300)\n        assert x.dtype == torch.float32\n");
   auto results = cases(kSameForward, task);
-  EXPECT_FALSE(results["larger"].outcome);
-  EXPECT_FALSE(results["precision"].outcome);
-  EXPECT_NE(results["larger"].message, "");
+  EXPECT_TRUE(results["larger"].skipped);
+  EXPECT_TRUE(results["precision"].skipped);
+  EXPECT_NE(results["larger"].skipped.value_or(""), "");
 }
 
 // A replayer in Python that greets and then ends by a signal as soon as it is asked for anything.
@@ -196,9 +196,9 @@ TEST_F(LaneTest, WhoIsToBlameForLostReplayers) {
       EXPECT_EQ(judge->receive(&reply, 120), Channel::Answer::kCame);
       return reply.header;
     };
-    EXPECT_EQ(ask({{"do", "hello"}})["outcome"], "pass");
-    EXPECT_EQ(ask({{"do", "task"}, {"key", reference->key}}, *reference->file.bytes)["outcome"], "pass");
-    EXPECT_EQ(ask({{"do", "candidate"}}, *reference->file.bytes)["outcome"], "pass");
+    EXPECT_EQ(ask({{"do", "hello"}})["finding"]["rule"], "pass");
+    EXPECT_EQ(ask({{"do", "task"}, {"key", reference->key}}, *reference->file.bytes)["finding"]["rule"], "pass");
+    EXPECT_EQ(ask({{"do", "candidate"}}, *reference->file.bytes)["finding"]["rule"], "pass");
     Json answer = ask({{"do", "run"},
                        {"task", reference->key},
                        {"case", "full"},
@@ -206,7 +206,7 @@ TEST_F(LaneTest, WhoIsToBlameForLostReplayers) {
                        {"input_seed", 5},
                        {"poison", 6},
                        {"deadline_s", 60}});
-    EXPECT_EQ(answer["outcome"], signal == SIGKILL ? "harness_fault" : "runtime_error") << answer;
+    EXPECT_EQ(answer["finding"]["rule"], signal == SIGKILL ? "verifier_failed" : "process_ended") << answer;
     EXPECT_EQ(answer.value("lost", false), signal == SIGKILL) << answer;
   }
   std::filesystem::remove(program);
@@ -217,7 +217,7 @@ TEST(Judge, GivesUpAGpuOnWhichNoReplayerComesUp) {
   judge->send({{"do", "hello"}});
   ChannelMessage reply;
   ASSERT_EQ(judge->receive(&reply, 60), Channel::Answer::kCame);
-  EXPECT_EQ(reply.header["outcome"], "harness_fault");
+  EXPECT_EQ(reply.header["finding"]["rule"], "verifier_failed");
   EXPECT_THAT(reply.header["quarantined"].get<std::string>(), HasSubstr("no replayer comes up"));
 }
 
@@ -229,7 +229,7 @@ TEST_F(LaneTest, DeadJudgeIsReplaced) {
     run.name = "full";
     run.deadline_s = 5;
     GpuAnswer answer = lease.run(run);
-    EXPECT_EQ(answer.outcome, Outcome::kHarnessFault);
+    EXPECT_EQ(answer.finding.outcome(), Outcome::kHarnessFault);
     EXPECT_FALSE(answer.lost);
     lease.kill_judge();
     answer = lease.run(run);
@@ -244,12 +244,12 @@ TEST_F(LaneTest, LostJudgeGivesTheGpuBackForAnotherAttempt) {
   ASSERT_EQ(::kill(lanes_->acquire().judge_process(), SIGKILL), 0);
   Execution first(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
   TaskFindings found;
-  EXPECT_EQ(first.lint(30, &found).outcome, Outcome::kHarnessFault);
+  EXPECT_EQ(first.lint(30, &found).outcome(), Outcome::kHarnessFault);
   EXPECT_TRUE(first.worth_another_try());
   // `first` is still there, and there is one GPU only: whoever keeps it makes this wait for ever.
   Execution second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
-  StageEnd ended = second.lint(30, &found);
-  EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+  Finding ended = second.lint(30, &found);
+  EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
 }
 
 TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
@@ -264,8 +264,8 @@ TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
             forward, "\ndef get_inputs():\n  return [torch.randn(64)]\ndef get_init_inputs():\n  return []\n");
     TaskFindings found;
     Execution path(tools, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
-    StageEnd ended = path.lint(30, &found);
-    return cat(to_string(ended.outcome), path.worth_another_try() ? " lost " : " ", path.task_failure());
+    Finding ended = path.lint(30, &found);
+    return cat(to_string(ended.outcome()), path.worth_another_try() ? " lost " : " ", path.task_failure());
   };
   const std::string outside = "torch.nn.functional.binary_cross_entropy(x * 9, x * 0 + 1)";
   EXPECT_EQ(lint("torch.relu(x)"), "pass ");
@@ -281,9 +281,9 @@ TEST_F(LaneTest, TimingNeedsAGpu) {
   task.source = kTask;
   Execution path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
   std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
-  ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
-  StageEnd ended = path.time(10);
-  EXPECT_EQ(ended.outcome, Outcome::kUnsupported) << ended.message;
+  ASSERT_EQ(path.record(code, record).outcome(), Outcome::kPass);
+  Finding ended = path.time(10);
+  EXPECT_EQ(ended.outcome(), Outcome::kUnsupported) << human_text(ended);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class TapeTest : public testing::Test {
     try {
       fn();
     } catch (const ReplayFailure& f) {
-      return cat(to_string(f.outcome), ": ", f.message);
+      return cat(to_string(f.finding.outcome()), ": ", human_text(f.finding));
     }
     return "none";
   }

@@ -557,14 +557,14 @@ TEST(Verifier, LintRejectsTasksThatCannotFail) {
   };
   EXPECT_EQ(lint("control", 0, false), "");
   EXPECT_EQ(asked.size(), 2u);
-  EXPECT_EQ(lint("control", 0, true), "control: zeros would pass");
+  EXPECT_EQ(lint("control", 0, true), "control in case full: zeros would pass");
   EXPECT_EQ(lint("drop", 9, true), "");  // An operation that nobody misses is no reason.
   // Few numbers that are zero once by chance; twice is none.
   EXPECT_EQ(lint("control", 1, false), "");
   ASSERT_EQ(asked.size(), 3u);
   EXPECT_EQ(asked[1]["input_seeds"][0], asked[2]["input_seeds"][1]);
   EXPECT_NE(asked[1]["input_seeds"][0], asked[2]["input_seeds"][0]);
-  EXPECT_EQ(lint("control", 2, false), "control (with N = 2): zeros would pass");
+  EXPECT_EQ(lint("control", 2, false), "control in case tiny: zeros would pass");
   auto fails = lying("reference", [](const Job&, const std::string& nonce) { return failure(nonce, "unsupported"); });
   EXPECT_EQ(verifier_over(fails)->lint(candidate().task), "unrecordable: no luck");
 }

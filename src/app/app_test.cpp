@@ -55,7 +55,7 @@ TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"lora.targets=[q_pro]"}), HasSubstr("did you mean 'q_proj'?"));
   EXPECT_THAT(error({"rl.turns=0"}), HasSubstr("turns must be at least 1"));
   EXPECT_THAT(error({"eval.turns=0"}), HasSubstr("turns must be at least 1"));
-  EXPECT_THAT(error({"rl.gamma=1.5"}), HasSubstr("gamma is a discount"));
+  EXPECT_THAT(error({"rl.algorithm=grpo", "rl.gamma=1.5"}), HasSubstr("gamma is a discount"));
   EXPECT_THAT(error({"rl.stop_when_correct=often"}), HasSubstr("stop_when_correct"));
   EXPECT_THAT(error({"data.feedback_chars=10"}), HasSubstr("feedback_chars"));
   EXPECT_THAT(error({"eval.sampling.top_p=0"}), HasSubstr("top_p must lie in (0, 1]"));

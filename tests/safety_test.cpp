@@ -43,8 +43,6 @@ class Safety : public testing::Test {
                                      "policy.model=" + (folder_ / "model").string(),
                                      "policy.device=cpu",
                                      "policy.max_prompt_tokens=4000",
-                                     "data.synth_level1=100",
-                                     "data.synth_level2=100",
                                      "data.split.train_level1=4",
                                      "data.split.train_level2=2",
                                      "data.split.rl_level1=1",
@@ -283,7 +281,7 @@ TEST_F(Safety, NumbersThatAreNoneEndTheRunAndTheLastCheckpointIsWhole) {
   Ended sft = run(command("sft", {"sft.optimizer.lr=1e30", "sft.optimizer.warmup=0"}));
   EXPECT_EQ(sft.code, 3) << sft.said;
   EXPECT_THAT(sft.said, HasSubstr("is not finite"));
-  EXPECT_THAT(sft.said, HasSubstr("tasks synth/"));
+  EXPECT_THAT(sft.said, HasSubstr("tasks graphs/"));
   EXPECT_TRUE(names_in(folder_ / "sft/checkpoints").empty());
   Ended rl = run(command("rl", {"rl.train.optimizer.lr=1e30"}));
   EXPECT_EQ(rl.code, 3) << rl.said;

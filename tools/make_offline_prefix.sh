@@ -7,7 +7,7 @@
 #
 # The other machine needs a compiler, CMake, Ninja, CLI11, fmt, spdlog, yaml-cpp, nlohmann-json, GoogleTest, and a Python
 # with the torch and triton of tools/requirements.txt. The folder holds headers and static libraries of the rest, the
-# Python grammar: about 15 MB. The model is not in it (models/ is carried apart).
+# Python grammar and the reader of GGUF: about 16 MB. The model is not in it (models/ is carried apart).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# = 1 ] || { echo "usage: tools/make_offline_prefix.sh FOLDER" >&2; exit 2; }
@@ -21,7 +21,7 @@ cp -r /usr/include/openssl "$to/include/"
 cp /usr/include/"$(gcc -print-multiarch)"/openssl/* "$to/include/openssl/"
 libs=$(dirname "$(find /usr/lib -name libpcre2-8.a | head -n 1)")
 for library in pcre2-8 utf8proc seccomp crypto; do cp "$libs/lib$library.a" "$to/lib/"; done
-cp -r .deps/pkg/tree-sitter-python "$to/pkg/"
+cp -r .deps/pkg/tree-sitter-python .deps/pkg/gguf "$to/pkg/"
 mkdir -p "$to/pkg/tree-sitter/tree_sitter/core"
 cp -r .deps/pkg/tree-sitter/tree_sitter/core/lib "$to/pkg/tree-sitter/tree_sitter/core/"
 du -sh "$to"

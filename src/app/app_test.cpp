@@ -39,13 +39,18 @@ TEST(AppConfig, ShippedFilesFindEnoughTasks) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
     if (entry.path().extension() != ".yaml") continue;
     DataConfig config = load_config<Config>({entry.path().string()}, {}).data;
-    EXPECT_NO_THROW(make_splits(synthesise(config.synth, config.synth_level1, config.synth_level2), config.split))
-        << entry.path();
+    EXPECT_NO_THROW(graphs::synthesise(config.synth, config.split)) << entry.path();
   }
 }
 
 TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"sft.optimiser.lr=1"}), HasSubstr("did you mean 'sft.optimizer'?"));
+  EXPECT_THAT(error({"data.graphs.seed=1"}), HasSubstr("unknown key 'data.graphs'\n  hint: it is 'data.synth' now"));
+  EXPECT_THAT(error({"data.synth_level1=600"}), HasSubstr("data.split"));
+  EXPECT_THAT(error({"data.synth.families.gemm=0"}), HasSubstr("'data.synth.operators'"));
+  EXPECT_THAT(error({"data.synth.operators=core"}), HasSubstr("must be a list"));
+  EXPECT_THAT(error({"data.synth.operators=[sofmax]"}), HasSubstr("did you mean 'softmax'?"));
+  EXPECT_THAT(error({"data.synth.operators=[conv]"}), HasSubstr("none that style 'plain' draws"));
   EXPECT_THAT(error({"sft.lr=1"}), HasSubstr("did you mean 'sft.optimizer.lr'?"));
   EXPECT_THAT(error({"rl.lr=1"}), HasSubstr("did you mean 'rl.train.optimizer.lr'?"));
   EXPECT_THAT(error({"rl.samples=2"}), HasSubstr("best_of_n.keep = 3 exceeds samples = 2"));
@@ -129,7 +134,7 @@ TEST(Assemble, DefaultsAreTheOriginalCasesStagedAndAFixedMix) {
   task.source = "N = 1024\n";
   task.tiny = {{"N", 4}};
   EXPECT_EQ(seams.cases->cases(task).size(), 2u);
-  EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kWrongOutput, 0, ""}}), std::nullopt);
+  EXPECT_EQ(seams.order->next({{Stage::kTinyRun, 0, Rule::kRace}}), std::nullopt);
   EXPECT_EQ(config.data.sampler.type, "fixed_mix");
   config.cases.type = "several";
   EXPECT_THROW(make_verify_seams(config), Error);
@@ -291,7 +296,7 @@ TEST(Assemble, AblationsCombine) {
     VerifySeams seams = make_verify_seams(config);
     auto sampler = config.data.sampler.make(tasks);
     EXPECT_EQ(seams.cases->cases(tasks[0]).size(), on & 1 ? 6u : 1u) << on;
-    EXPECT_EQ(seams.order->next({{Stage::kTinyRun, Outcome::kTimeout, 0, ""}}).has_value(), !(on & 2)) << on;
+    EXPECT_EQ(seams.order->next({{Stage::kTinyRun, 0, Rule::kDeadline}}).has_value(), !(on & 2)) << on;
     EXPECT_EQ(sampler->metrics().at("sampler/level2_share"), on & 4 ? 0.1 : 0.5) << on;
     EXPECT_EQ(seams.timing->spec().cold, (on & 8) != 0) << on;
   }

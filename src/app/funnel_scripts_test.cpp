@@ -351,8 +351,7 @@ class Actor {
         auto own = std::find(kOwnRecording.begin(), kOwnRecording.end(), name);
         std::string failed = own == kOwnRecording.end() ? "" : happens("record " + name);
         if (!failed.empty()) {
-          Json why = {{"kind", failed}, {"phase", "forward"}, {"message", "no luck"}};
-          failures.push_back({{"case", name}, {"failure", why}});
+          failures.push_back({{"case", name}, {"failure", failure_json(failed)}});
           continue;
         }
         Plan plan = with_specs(file_of({small_plan(name, {4})})).cases[0];
@@ -436,7 +435,7 @@ Verdict verify(const Play& play, const Task& given, const Config& config) {
 Reported reported(const Verdict& verdict) {
   Reported out;
   for (const CaseResult& one : verdict.cases) {
-    out.emplace_back(one.name, one.outcome ? to_string(*one.outcome) : "skipped");
+    out.emplace_back(one.name, one.outcome() ? to_string(*one.outcome()) : "skipped");
   }
   return out;
 }

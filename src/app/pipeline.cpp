@@ -116,7 +116,7 @@ class Pipeline {
     const DataConfig& data = config_.data;
     bool heldout_from_file = !data.heldout.file.empty() || !config_.eval.tasks.empty();
     if (data.train.file.empty() || data.rl.file.empty() || !heldout_from_file) {
-      splits_ = make_splits(synthesise(data.synth, data.synth_level1, data.synth_level2), data.split);
+      splits_ = graphs::synthesise(data.synth, data.split);
       check_disjoint(splits_);
     }
     if (!data.train.file.empty()) splits_.train = select_tasks(data.train, "data.train");

@@ -54,7 +54,7 @@ VerifyConfig of_seed(VerifyConfig verify, int64_t seed) {
 
 class SynthRun {
  public:
-  SynthRun(const graphs::GraphSynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
+  SynthRun(const graphs::SynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
            std::ostream& say)
       : config_(config),
         verify_(of_seed(verify, config.seed)),
@@ -280,7 +280,7 @@ class SynthRun {
     }
   }
 
-  const graphs::GraphSynthConfig& config_;
+  const graphs::SynthConfig& config_;
   const VerifyConfig verify_;
   const SynthRunOptions& options_;
   std::ostream& say_;
@@ -298,7 +298,7 @@ void make_output_folder(const fs::path& folder) {
   if (error) throw environment_error("cannot create the folder: " + error.message(), folder.string());
 }
 
-void run_synth(const graphs::GraphSynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
+void run_synth(const graphs::SynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
                std::ostream& say) {
   SynthRun(config, verify, options, say).run();
 }

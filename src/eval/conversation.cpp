@@ -37,7 +37,8 @@ void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& ru
       const Verdict& verdict = verified->verdicts[one.group][one.last];
       if (!goes_on(verdict, rules.stop_when_correct)) continue;
       one.messages.push_back({"assistant", last.text});
-      one.messages.push_back(rules.prompt.render(feedback_text(verdict, rules.feedback_chars), verdict.correct()));
+      one.messages.push_back(
+          rules.prompt.render(feedback_text(public_part(verdict), rules.feedback_chars), verdict.correct()));
       std::vector<int32_t> prompt = speakers.encode(one.messages);
       if (static_cast<int64_t>(prompt.size()) > rules.max_prompt_tokens) {
         ++verified->too_long;

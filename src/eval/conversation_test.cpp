@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl::conversation_test {
 namespace {
@@ -19,7 +20,7 @@ Verdict verdict_of(const std::string& text) {
                     : text == "fault"                 ? Outcome::kHarnessFault
                                                       : Outcome::kRuleBreak;
   verdict.stopped_at = verdict.correct() ? Stage::kTime : Stage::kCompile;
-  verdict.stages = {{verdict.stopped_at, verdict.outcome, 0, cat("about ", text)}};
+  verdict.stages = {{verdict.stopped_at, 0, made_up_finding(verdict.outcome, cat("about ", text))}};
   if (text == "fast") {
     TimingResult timing;
     timing.reference_s = 2e-6;

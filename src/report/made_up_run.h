@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "eval/metrics.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl {
 
@@ -29,7 +30,7 @@ inline Verdict made_up_verdict(const std::string& id, const std::string& task, i
   constexpr double kSeconds[kStageCount] = {0.00025, 0.0005, 0.75, 0.25, 1.5, 0};
   for (int s = 0; s <= static_cast<int>(stage); ++s) {
     bool last = s == static_cast<int>(stage);
-    v.stages.push_back({static_cast<Stage>(s), last ? outcome : Outcome::kPass, kSeconds[s], last ? message : ""});
+    v.stages.push_back({static_cast<Stage>(s), kSeconds[s], last ? made_up_finding(outcome, message) : Finding()});
   }
   v.path = stage >= Stage::kTinyRun ? VerifyPath::kInterpreter : VerifyPath::kNone;
   v.triton_launches = stage >= Stage::kTinyRun ? 1 : 0;

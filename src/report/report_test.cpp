@@ -169,7 +169,9 @@ void poison(const fs::path& dir, const std::string& attack) {
   for (auto& [name, example] : examples.items()) {
     for (const char* key : {"id", "task", "code", "task_source"}) example[key] = attack;
     example["delegated_ops"] = {attack};
-    for (auto& stage : example["stages"]) stage["message"] = attack;
+    for (auto& stage : example["stages"]) {
+      if (stage.contains("finding")) stage["finding"]["message"] = attack;
+    }
   }
   write_file(dir / "examples.json", json_line(examples));
   write_file(dir / "config.yaml", attack);

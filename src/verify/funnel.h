@@ -115,7 +115,4 @@ class Funnel {
   GpuTools gpu_;  // No lanes: the interpreter's path.
 };
 
-// For people and the policy's next turn: valid UTF-8, no absolute paths, at most about 2000 bytes.
-std::string clean_message(const std::string& text);
-
 }  // namespace tritonrl

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/secure_hash.h"
+#include "verify/verdict.h"
 
 namespace tritonrl {
 namespace {
@@ -170,14 +171,14 @@ KernelCompiler::Result KernelCompiler::run_job(const Json& kernels, const Json& 
   Result result;
   Job job{"compile", {{"kernels", kernels}, {"spec", spec}}, ""};
   job.deadline_s = until - now_s();
-  if (job.deadline_s <= 0) return {nullptr, {Outcome::kTimeout, "the stage's deadline passed"}, 0};
+  if (job.deadline_s <= 0) return {nullptr, Rule::kDeadline, 0};
   Blob blob;
   result.ended = run(std::move(job), &blob);
-  if (result.ended.outcome != Outcome::kPass) return result;
+  if (!result.ended.passed()) return result;
   auto parsed = parse_plan_file(std::make_shared<const std::string>(blob.tensors()));
-  if (!parsed) return {nullptr, {Outcome::kTampered, parsed.why}, 0};
+  if (!parsed) return {nullptr, {Rule::kForgedResult, parsed.why}, 0};
   if (parsed.value->cubins.size() != 1 || !parsed.value->cases.empty()) {
-    return {nullptr, {Outcome::kTampered, "the compiler answers with something else"}, 0};
+    return {nullptr, {Rule::kForgedResult, "the compiler answers with something else"}, 0};
   }
   if (blob.header.is_object() && blob.header.contains("seconds") && blob.header["seconds"].is_number()) {
     result.seconds = std::max(blob.header["seconds"].get<double>(), 0.0);
@@ -206,14 +207,14 @@ KernelCompiler::Result KernelCompiler::compile_one(const PlanFile& recording, si
   return result;
 }
 
-StageEnd KernelCompiler::compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
-                                 const RunJob& run, KernelSet* kernels, double* compiler_s) {
+Finding KernelCompiler::compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
+                                const RunJob& run, KernelSet* kernels, double* compiler_s) {
   double until = now_s() + deadline_s;
   std::set<size_t> found;
   for (const Plan* plan : cases) {
     for (const PlanStep& step : plan->tape) {
       for (const PlanChoice& choice : step.choices) {
-        if (choice.spec < 0 || choice.cubin >= 0) return {Outcome::kTampered, "a launch that brings its own cubin"};
+        if (choice.spec < 0 || choice.cubin >= 0) return {Rule::kForgedResult, "a launch that brings its own cubin"};
         found.insert(static_cast<size_t>(choice.spec));
       }
     }
@@ -245,7 +246,7 @@ StageEnd KernelCompiler::compile(const PlanFile& recording, const std::vector<co
     for (const Result& result : results) *compiler_s += result.seconds;
   }
   for (size_t i : wanted) {
-    Outcome outcome = results[i].ended.outcome;
+    Outcome outcome = results[i].ended.outcome();
     if (outcome == Outcome::kHarnessFault || outcome == Outcome::kTimeout) return results[i].ended;
   }
   for (const Plan* plan : cases) {

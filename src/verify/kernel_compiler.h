@@ -17,7 +17,7 @@
 
 #include "base/once_cache.h"
 #include "verify/bundle.h"
-#include "verify/stage_end.h"
+#include "verify/finding.h"
 #include "verify/zygote.h"
 
 namespace tritonrl {
@@ -25,15 +25,15 @@ namespace tritonrl {
 class KernelCompiler {
  public:
   // Runs a job; leaves its blob in *blob when it ended with a pass. Called from several threads at once.
-  using RunJob = std::function<StageEnd(Job job, Blob* blob)>;
+  using RunJob = std::function<Finding(Job job, Blob* blob)>;
 
   explicit KernelCompiler(int64_t cache_bytes = int64_t{512} << 20);
 
   // Compiles what the launches of `cases` need, several at a time, until `deadline_s` from now. An autotuner's
   // configurations may fail as long as one is left; else the first one's failure is returned. `compiler_s` becomes the
   // seconds that Triton's compiler says it took (0 for what was known). Thread rule: any thread.
-  StageEnd compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
-                   const RunJob& run, KernelSet* kernels, double* compiler_s = nullptr);
+  Finding compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
+                  const RunJob& run, KernelSet* kernels, double* compiler_s = nullptr);
 
   int64_t hits() const { return hits_; }
   int64_t compiled() const { return compiled_; }
@@ -41,7 +41,7 @@ class KernelCompiler {
  private:
   struct Result {
     std::shared_ptr<const CompiledKernel> kernel;
-    StageEnd ended;
+    Finding ended;
     double seconds = 0;
   };
   Result compile_one(const PlanFile& recording, size_t spec, double until, const RunJob& run);

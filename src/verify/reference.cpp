@@ -79,7 +79,7 @@ std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, 
     return reference;
   }
   if (blob.value->failure) {
-    reference->failure = blob.value->failure->message;
+    reference->failure = human_text(*blob.value->failure);
     return reference;
   }
   auto file = parse_plan_file(std::make_shared<const std::string>(blob.value->tensors()));
@@ -90,7 +90,7 @@ std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, 
   reference->file = std::move(*file.value);
   try {
     for (const auto& [name, failure] : case_failures(blob.value->header)) {
-      reference->not_possible[name] = failure.message;
+      reference->not_possible[name] = human_text(failure);
     }
   } catch (const Tainted& tainted) {
     reference->failure = tainted.why;

@@ -129,7 +129,8 @@ Verdict verify(const FakePool::Answer& answer, const std::vector<std::string>& l
 
 std::map<std::string, std::string> outcomes(const Verdict& verdict) {
   std::map<std::string, std::string> out;
-  for (const CaseResult& result : verdict.cases) out[result.name] = result.outcome ? to_string(*result.outcome) : "-";
+  for (const CaseResult& result : verdict.cases)
+    out[result.name] = result.outcome() ? to_string(*result.outcome()) : "-";
   return out;
 }
 

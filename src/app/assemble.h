@@ -8,7 +8,8 @@
 
 #include "app/config.h"
 #include "data/task_sampler.h"
-#include "eval/conversation.h"
+#include "rollout/rollout_source.h"
+#include "train/rewards.h"
 
 namespace tritonrl {
 
@@ -27,6 +28,8 @@ bool has_advantages(const RlConfig& config);  // Does that credit give advantage
 // only where there is more than one turn.
 TurnRules rl_turns(const Config& config);
 TurnRules eval_turns(const Config& config);
+RolloutRules rollout_rules(const Config& config);
+RewardRules reward_rules(const Config& config);
 
 // Throws Error (usage) when one of the names above means nothing, with no tasks at hand.
 void check_choices(const Config& config);

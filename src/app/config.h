@@ -6,10 +6,10 @@
 
 #include "base/config.h"
 #include "data/data_config.h"
-#include "eval/evaluate.h"
 #include "model/lora.h"
 #include "policy/policy.h"
 #include "reward/reward.h"
+#include "rollout/evaluation.h"
 #include "train/credit/credit.h"
 #include "train/policy_loss.h"
 #include "train/trainer.h"
@@ -99,7 +99,7 @@ struct RlConfig {
         "beside each other (DAPO)");
     v("staleness", staleness,
       "updates that the policy which draws a step's answers may be behind: 0 = none; 1 = the next step's answers are "
-      "drawn while this one verifies and trains (one-step off-policy; app/experience.h)");
+      "drawn while this one verifies and trains (one-step off-policy; rollout/rollout_source.h)");
     v.choice("decay", decay, {"none", "linear", "cosine"},
              "how the learning rate falls from the first to the last step of the run, beside the optimizer's schedule");
     v("decay_to", decay_to, "share of it that is left in the end");

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/build_paths.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -27,9 +28,9 @@ struct Row {
 
 std::unique_ptr<ZygotePool> open_pool() {
   SandboxFiles files = find_sandbox_files();
-  std::filesystem::path worker = TRITONRL_SOURCE_DIR "/worker";
+  std::filesystem::path worker = source_dir() + "/worker";
   return ZygotePool::open([=](ZygoteKind kind) {
-    return spawn_zygote(jail_command(files, false, TRITONRL_PYTHON, {worker},
+    return spawn_zygote(jail_command(files, false, python_program(), {worker},
                                      {"-I", "-B", (worker / "zygote.py").string(), "--mode", to_string(kind),
                                       "--sandbox-library", std::filesystem::canonical(files.library).string()}));
   });

@@ -20,7 +20,6 @@ if(TRITONRL_SANITIZE)
   endforeach()
 endif()
 
-target_compile_definitions(verify PUBLIC TRITONRL_BUILD_DIR="${CMAKE_BINARY_DIR}")
 add_dependencies(verify tritonrl_jail tritonrl_sandbox)
 
 tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS verify TIMEOUT 900 FILTER Cases.*)
@@ -32,6 +31,7 @@ file(GLOB gpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/verify/gpu/*.cpp
 set(gpu_tests ${gpu_sources})
 list(FILTER gpu_tests INCLUDE REGEX "_test\\.cpp$")
 list(FILTER gpu_sources EXCLUDE REGEX "_(test|main)\\.cpp$")
+tritonrl_batches(gpu_sources verify_gpu ${gpu_sources})
 add_library(verify_gpu STATIC ${gpu_sources})
 target_include_directories(verify_gpu SYSTEM PUBLIC ${TRITONRL_CUDA_HEADERS})
 target_link_libraries(verify_gpu PUBLIC verify torch_cpp ${TRITONRL_CUDART} -Wl,--no-as-needed c10_cuda torch_cuda)

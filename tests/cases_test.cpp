@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -21,7 +22,7 @@
 #include "verify/feedback.h"
 #include "verify/verifier.h"
 
-namespace tritonrl {
+namespace tritonrl::cases_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -83,7 +84,7 @@ std::string expected_value(const std::string& reason) {
 }
 
 void hold_against_files(std::shared_ptr<const StageOrder> order) {
-  std::vector<Case> cases = load_cases(TRITONRL_SOURCE_DIR);
+  std::vector<Case> cases = load_cases(source_dir());
   ASSERT_FALSE(cases.empty());
   VerifyConfig config;
   config.compile_deadline_s = 20;  // The cases that never end wait for it.
@@ -118,7 +119,7 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
       }
     }
     for (const StageResult& stage : verdict.stages) {
-      EXPECT_EQ(stage.message.find(TRITONRL_SOURCE_DIR), std::string::npos) << cases[i].name << ": " << stage.message;
+      EXPECT_EQ(stage.message.find(source_dir()), std::string::npos) << cases[i].name << ": " << stage.message;
       if (stage.outcome == Outcome::kTimeout) continue;
       time[stage.stage].first += stage.seconds;
       time[stage.stage].second += 1;
@@ -138,11 +139,11 @@ TEST(CasesThroughEveryStage, EveryVerdictIsAsItsFileSays) { hold_against_files(s
 // Every task under tests/cases can tell right from wrong.
 TEST(Cases, TasksAreOfUse) {
   auto verifier = Verifier::open({});
-  for (const auto& entry : fs::directory_iterator(fs::path(TRITONRL_SOURCE_DIR) / "tests" / "cases" / "tasks")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(source_dir()) / "tests" / "cases" / "tasks")) {
     if (entry.path().extension() != ".py") continue;
     EXPECT_EQ(verifier->lint(task_from_python(entry.path())), "") << entry.path().filename();
   }
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::cases_test

@@ -8,11 +8,12 @@
 #include <map>
 #include <set>
 
+#include "base/build_paths.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "run_program.h"
 
-namespace tritonrl {
+namespace tritonrl::data_commands_test {
 namespace {
 
 using testing::ElementsAre;
@@ -21,7 +22,7 @@ using testing::Not;
 using testing::StartsWith;
 namespace fs = std::filesystem;
 
-const std::string kSource = TRITONRL_SOURCE_DIR;
+const std::string kSource = source_dir();
 const std::string kCases = kSource + "/tests/cases/";
 
 int64_t count_lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
@@ -435,4 +436,4 @@ TEST_F(DataCommands, VariantsFindSizesAndLeaveSolutionsAlone) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::data_commands_test

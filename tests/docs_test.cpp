@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "base/build_paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = TRITONRL_SOURCE_DIR;
+const fs::path kRoot = tritonrl::source_dir();
 
 std::string text_of(const fs::path& file) {
   std::ifstream in(file);

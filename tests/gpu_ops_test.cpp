@@ -10,7 +10,7 @@
 #include "policy/sampling.h"
 #include "train/optimizer.h"
 
-namespace tritonrl {
+namespace tritonrl::gpu_ops_test {
 namespace {
 
 using Type = at::ScalarType;
@@ -200,4 +200,4 @@ TEST(GpuAdamW, TakesTheStepsOfTheCpus) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::gpu_ops_test

@@ -7,20 +7,21 @@
 #include <atomic>
 #include <thread>
 
+#include "base/build_paths.h"
 #include "model/cuda/graph.h"
 #include "model/device.h"
 #include "model/tensor_io.h"
 #include "model/train_graph.h"
 #include "policy/generate.h"
 
-namespace tritonrl {
+namespace tritonrl::gpu_test {
 namespace {
 
 class Gpu : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!has_cuda_driver()) GTEST_SKIP() << "no NVIDIA driver on this machine";
-    folder_ = std::string(TRITONRL_SOURCE_DIR "/tests/golden/model/") + GetParam();
+    folder_ = std::string(source_dir() + "/tests/golden/model/") + GetParam();
     weights_ = load(open_device("cuda"));
     tokens_ = ints(golden("expected", "tokens"));
   }
@@ -266,4 +267,4 @@ TEST_P(Gpu, AnInt8BaseEqualsTheCpus) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::gpu_test

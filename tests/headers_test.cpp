@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/build_paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,11 +23,11 @@ std::vector<std::string> lines_of(const fs::path& file) {
 
 TEST(Headers, SourcesBeginWithTheirOwn) {
   int checked = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/src")) {
     if (entry.path().extension() != ".cpp") continue;
     fs::path header = fs::path(entry.path()).replace_extension(".h");
     if (!fs::exists(header)) continue;
-    std::string own = "#include \"" + fs::relative(header, TRITONRL_SOURCE_DIR "/src").string() + "\"";
+    std::string own = "#include \"" + fs::relative(header, source_dir() + "/src").string() + "\"";
     for (const auto& line : lines_of(entry.path())) {
       if (line.rfind("#include", 0) != 0) continue;
       EXPECT_EQ(line, own) << entry.path();
@@ -38,7 +40,7 @@ TEST(Headers, SourcesBeginWithTheirOwn) {
 
 TEST(Headers, SayLicenceAndPurpose) {
   for (const char* folder : {"/src", "/tests", "/bench"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(std::string(TRITONRL_SOURCE_DIR) + folder)) {
+    for (const auto& entry : fs::recursive_directory_iterator(source_dir() + folder)) {
       auto extension = entry.path().extension();
       if (extension != ".h" && extension != ".cpp") continue;
       auto lines = lines_of(entry.path());
@@ -54,7 +56,7 @@ TEST(Headers, SayLicenceAndPurpose) {
 }
 
 TEST(Headers, FilesStaySmall) {
-  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/src")) {
     if (entry.is_regular_file()) {
       EXPECT_LE(lines_of(entry.path()).size(), 700u) << entry.path();
     }

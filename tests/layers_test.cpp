@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "base/build_paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,10 +51,10 @@ std::string problem(const std::string& room, const std::string& included) {
 
 TEST(Layers, RoomsIncludeOnlyRoomsToTheirLeft) {
   int files = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/src")) {
     auto extension = entry.path().extension();
     if (extension != ".h" && extension != ".cpp" && extension != ".inc") continue;
-    std::string room = fs::relative(entry.path(), TRITONRL_SOURCE_DIR "/src").begin()->string();
+    std::string room = fs::relative(entry.path(), source_dir() + "/src").begin()->string();
     if (room == "ext") continue;  // Extensions: base and the room that owns their seam.
     ASSERT_TRUE(kAllowed.count(room)) << "unknown room " << room;
     ++files;
@@ -73,9 +75,9 @@ const std::map<std::string, std::set<std::string>> kSeams = {{"calibrated_timing
 
 TEST(Layers, ExtensionsSeeTheirSeamAndNobodySeesThem) {
   int files = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/src")) {
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
-    fs::path file = fs::relative(entry.path(), TRITONRL_SOURCE_DIR "/src");
+    fs::path file = fs::relative(entry.path(), source_dir() + "/src");
     bool is_extension = file.begin()->string() == "ext";
     std::string own = is_extension ? std::next(file.begin())->string() : "";
     if (is_extension) {
@@ -109,11 +111,11 @@ TEST(Layers, TheRuleBites) {
 // Rooms that do not see torch build in seconds.
 TEST(Layers, TorchStaysInItsRooms) {
   const std::set<std::string> without = {"base", "data", "verify", "reward", "eval", "report"};
-  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
-    std::string room = fs::relative(entry.path(), TRITONRL_SOURCE_DIR "/src").begin()->string();
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/src")) {
+    std::string room = fs::relative(entry.path(), source_dir() + "/src").begin()->string();
     if (!without.count(room)) continue;
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
-    if (entry.path().parent_path() == TRITONRL_SOURCE_DIR "/src/verify/gpu") continue;  // Programs of their own.
+    if (entry.path().parent_path() == source_dir() + "/src/verify/gpu") continue;  // Programs of their own.
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {
       bool torch = line.rfind("#include <ATen", 0) == 0 || line.rfind("#include <torch", 0) == 0 ||
@@ -124,8 +126,8 @@ TEST(Layers, TorchStaysInItsRooms) {
 }
 
 TEST(Layers, NothingOutsideIncludesTheGpuPrograms) {
-  for (const auto& entry : fs::recursive_directory_iterator(TRITONRL_SOURCE_DIR "/src")) {
-    if (!entry.is_regular_file() || entry.path().parent_path() == TRITONRL_SOURCE_DIR "/src/verify/gpu") continue;
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/src")) {
+    if (!entry.is_regular_file() || entry.path().parent_path() == source_dir() + "/src/verify/gpu") continue;
     for (const auto& included : includes(entry.path())) {
       EXPECT_NE(included.rfind("verify/gpu/", 0), 0u) << entry.path() << " includes " << included;
     }

@@ -5,18 +5,19 @@
 
 #include <filesystem>
 
+#include "base/build_paths.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "run_program.h"
 #include "training_records.h"
 
-namespace tritonrl {
+namespace tritonrl::program_test {
 namespace {
 
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-const std::string kSource = TRITONRL_SOURCE_DIR;
+const std::string kSource = source_dir();
 
 TEST(Program, ExitCodesSayWhoseFaultItIs) {
   std::string task = kSource + "/tests/cases/tasks/softmax.py";
@@ -286,4 +287,4 @@ TEST_F(Training, EveryCombinationOfExtensionsTrainsAndEvaluates) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::program_test

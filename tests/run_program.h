@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "base/build_paths.h"
+
 extern char** environ;
 
 namespace tritonrl {
@@ -37,7 +39,7 @@ struct StopAt {
 inline Ended run(std::vector<std::string> arguments, const StopAt& stop) {
   using Clock = std::chrono::steady_clock;
   auto since = [](Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); };
-  arguments.insert(arguments.begin(), TRITONRL_PROGRAM);
+  arguments.insert(arguments.begin(), build_dir() + "/tritonrl");
   std::vector<char*> argv;
   for (std::string& word : arguments) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <set>
 
+#include "base/build_paths.h"
 #include "base/json.h"
 #include "base/rng.h"
 #include "base/text.h"
@@ -16,7 +17,7 @@
 #include "run_program.h"
 #include "training_records.h"
 
-namespace tritonrl {
+namespace tritonrl::safety_test {
 namespace {
 
 using testing::HasSubstr;
@@ -71,7 +72,7 @@ class Safety : public testing::Test {
                                      "rl.train.max_tokens=6000",
                                      "rl.train.optimizer.schedule=constant"};
     sets.insert(sets.end(), more.begin(), more.end());
-    std::vector<std::string> words = {"train", TRITONRL_SOURCE_DIR "/configs/quickstart.yaml"};
+    std::vector<std::string> words = {"train", source_dir() + "/configs/quickstart.yaml"};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     return words;
   }
@@ -340,4 +341,4 @@ TEST_F(Safety, ACheckpointThatWasChangedStopsTheRun) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::safety_test

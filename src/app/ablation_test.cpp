@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "rollout/evaluation.h"
 
-namespace tritonrl {
+namespace tritonrl::ablation_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -185,4 +185,4 @@ TEST_F(AblationTest, CellsRunSurviveAndGoOn) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::ablation_test

@@ -6,13 +6,14 @@
 
 #include "app/assemble.h"
 #include "app/pipeline.h"
+#include "base/build_paths.h"
 
-namespace tritonrl {
+namespace tritonrl::app_test {
 namespace {
 
 using testing::HasSubstr;
 
-const std::string kConfigs = TRITONRL_SOURCE_DIR "/configs/";
+const std::string kConfigs = source_dir() + "/configs/";
 
 std::string error(const std::vector<std::string>& sets) {
   try {
@@ -251,4 +252,4 @@ TEST(Environment, NamesWhatRan) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::app_test

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/build_paths.h"
 #include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
 #include "ext/curriculum/curriculum.h"
@@ -136,14 +137,14 @@ void check_choices(const Config& config) {
 
 std::string find_data_file(const std::string& name) {
   if (fs::exists(name)) return name;
-  fs::path in_source = fs::path(TRITONRL_SOURCE_DIR) / name;
+  fs::path in_source = fs::path(source_dir()) / name;
   if (fs::exists(in_source)) return in_source.string();
   throw usage_error("no such file", name);
 }
 
 std::string find_model(const std::string& name) {
   if (fs::is_directory(name)) return name;
-  fs::path in_source = fs::path(TRITONRL_SOURCE_DIR) / name;
+  fs::path in_source = fs::path(source_dir()) / name;
   if (fs::is_directory(in_source)) return in_source.string();
   throw usage_error("no such model folder", name,
                     "policy.model names it; ./quickstart.sh or `tritonrl model import` bring the small model in");
@@ -156,7 +157,7 @@ PolicyConfig find_policy(const Config& config) {
 }
 
 fs::path plotly_script() {
-  fs::path script = fs::path(TRITONRL_SOURCE_DIR) / ".deps/pkg/plotly/plotly/package_data/plotly.min.js";
+  fs::path script = fs::path(source_dir()) / ".deps/pkg/plotly/plotly/package_data/plotly.min.js";
   return fs::exists(script) ? script : fs::path();
 }
 

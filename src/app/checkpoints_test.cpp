@@ -8,7 +8,7 @@
 #include <csignal>
 #include <set>
 
-namespace tritonrl {
+namespace tritonrl::checkpoints_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -272,4 +272,4 @@ TEST_F(CheckpointsTest, ACommandThatWasCutShortRunsAgainAndItsCheckpointIsStillT
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::checkpoints_test

@@ -12,13 +12,13 @@ namespace tritonrl {
 
 void add_ablate(CLI::App& app, Run& run) {
   auto* command = app.add_subcommand("ablate", "run a matrix of configs and seeds, and say what each axis does");
-  struct Arguments {
+  struct AblateArguments {
     std::string matrix, only;
     std::vector<std::string> sets;
     int64_t jobs = 0;
     bool dry_run = false, report_only = false;
   };
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<AblateArguments>();
   command->add_option("matrix", a->matrix, "YAML file: base, axes, seeds (configs/ablate/extensions.yaml)")->required();
   command->add_option("--set", a->sets, "override one value in every cell")->take_all()->allow_extra_args(false);
   command->add_option("--only", a->only, "run only the cells whose name holds this text");

@@ -29,7 +29,7 @@ std::string record_task(Verifier& verifier, Task* task) {
 
 namespace {
 
-struct Arguments {
+struct ImportArguments {
   ConfigArguments config;
   std::string in, out;
   bool verify = false, record = true, overwrite = false, weaker = false;
@@ -78,7 +78,7 @@ void verify_all(Verifier& verifier, std::vector<Converted>& window) {
   }
 }
 
-int import(const Arguments& a, const std::string& format) {
+int import(const ImportArguments& a, const std::string& format) {
   fs::path in = a.in;
   bool folder = fs::is_directory(in);
   if (folder && format != "kernelbench") throw usage_error("is a folder, not a file", a.in);
@@ -134,7 +134,7 @@ void print_agreement(const std::vector<Task>& tasks) {
   std::cout << "same: " << same << " of " << recorded << " recorded (levels above 3 count as 3)\n";
 }
 
-int label(const Arguments& a, bool relabel) {
+int label(const ImportArguments& a, bool relabel) {
   std::vector<Task> tasks = load_tasks(a.in);
   VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
   if (a.weaker) config.allow_weaker_sandbox = true;
@@ -168,7 +168,7 @@ void add_data_import(CLI::App& data, Run& run) {
       {"jsonl", "your own pairs, see docs/data.md"}};
   for (const auto& [name, help] : formats) {
     auto* sub = command->add_subcommand(name, help);
-    auto a = std::make_shared<Arguments>();
+    auto a = std::make_shared<ImportArguments>();
     sub->add_option("input", a->in, "file or folder")->required();
     sub->add_option("--out", a->out, "task set to write (JSON lines); rejected rows go beside it")->required();
     sub->add_flag("--verify", a->verify, "keep only pairs whose solution the verifier accepts");
@@ -183,7 +183,7 @@ void add_data_import(CLI::App& data, Run& run) {
 
 void add_data_label(CLI::App& data, Run& run) {
   auto* command = data.add_subcommand("label", "record every reference: compute operations, level, hash of its graph");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ImportArguments>();
   auto relabel = std::make_shared<bool>(false);
   command->add_option("tasks", a->in, "task set (JSON lines)")->required();
   command->add_option("--out", a->out, "task set to write")->required();

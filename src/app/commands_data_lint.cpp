@@ -16,7 +16,7 @@ namespace tritonrl {
 
 namespace {
 
-struct Arguments {
+struct LintArguments {
   ConfigArguments config;
   std::string in, json, out, sizes = "tiny";
   int64_t workers = 0;
@@ -30,7 +30,7 @@ Json to_json(const LintReport& report) {
           {"controls", report.controls}, {"seconds", report.seconds}, {"flags", flags}};
 }
 
-int lint(const Arguments& a) {
+int lint(const LintArguments& a) {
   std::vector<Task> tasks = load_tasks(a.in);
   VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
   if (a.weaker) config.allow_weaker_sandbox = true;
@@ -81,7 +81,7 @@ int lint(const Arguments& a) {
 
 void add_data_lint(CLI::App& data, Run& run) {
   auto* command = data.add_subcommand("lint", "find tasks that are of no use: 0 = none, 1 = some are flagged");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<LintArguments>();
   command->add_option("tasks", a->in, "task set (JSON lines)")->required();
   command->add_option("--json", a->json, "write all findings here");
   command->add_option("--out", a->out, "write the tasks with their flags here; training leaves flagged ones out");

@@ -85,12 +85,12 @@ int stats(const std::string& file, const Config& config, bool json, const std::s
 }  // namespace
 
 void add_data_show(CLI::App& data, Run& run) {
-  struct Arguments {
+  struct ShowArguments {
     ConfigArguments config;
     std::string first, second, where, out;
     bool json = false;
   };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ShowArguments>();
   auto* show_command = data.add_subcommand("show", "print one task of a task set, source and solution");
   show_command->add_option("first", arguments->first, "task set (JSON lines), or the id")->required();
   show_command->add_option("second", arguments->second, "the other of the two")->required();

@@ -16,13 +16,13 @@ namespace tritonrl {
 
 namespace {
 
-struct Arguments {
+struct SplitArguments {
   ConfigArguments config;
   std::string train, heldout, json, clean;
   bool record = true, weaker = false;
 };
 
-int check_split(const Arguments& a) {
+int check_split(const SplitArguments& a) {
   std::vector<Task> train = load_tasks(a.train), heldout = load_tasks(a.heldout);
   std::vector<Task*> open;
   for (auto* tasks : {&train, &heldout}) {
@@ -89,7 +89,7 @@ int check_split(const Arguments& a) {
 
 void add_data_check_split(CLI::App& data, Run& run) {
   auto* command = data.add_subcommand("check-split", "find training tasks that give held-out ones away: 0 = none");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<SplitArguments>();
   command->add_option("--train", a->train, "task set that is trained on")->required();
   command->add_option("--heldout", a->heldout, "task set that is evaluated on")->required();
   command->add_option("--json", a->json, "write all leaking pairs here");

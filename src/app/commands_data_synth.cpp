@@ -11,13 +11,13 @@ namespace tritonrl {
 void add_data_synth(CLI::App& data, Run& run) {
   auto* synth = data.add_subcommand(
       "synth", "synthesise tasks with solutions: the splits of a run, or with --count a stream of operator graphs");
-  struct Arguments {
+  struct SynthArguments {
     ConfigArguments config;
     std::string out;
     int64_t count = 0, solved = 0;
     bool verify = false, weaker = false;
   };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SynthArguments>();
   arguments->config.add_to(*synth, false);
   synth->add_option("--out", arguments->out, "folder for the splits; with --count a file (JSON lines)")->required();
   synth->add_option("--count", arguments->count, "make this many tasks from random operator graphs (data.graphs)");

@@ -13,13 +13,13 @@ namespace tritonrl {
 
 namespace {
 
-struct Arguments {
+struct VariantsArguments {
   ConfigArguments config;
   std::string in, out;
   bool weaker = false;
 };
 
-int variants(const Arguments& a) {
+int variants(const VariantsArguments& a) {
   std::vector<Task> tasks = load_tasks(a.in);
   VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
   if (a.weaker) config.allow_weaker_sandbox = true;
@@ -72,7 +72,7 @@ int variants(const Arguments& a) {
 
 void add_data_variants(CLI::App& data, Run& run) {
   auto* command = data.add_subcommand("variants", "find sizes for tiny runs and for runs half as large again");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<VariantsArguments>();
   command->add_option("tasks", a->in, "task set (JSON lines)")->required();
   command->add_option("--out", a->out, "task set to write")->required();
   command->add_flag("--allow-weaker-sandbox", a->weaker, "go on where the sandbox is incomplete");

@@ -9,6 +9,7 @@
 #include "app/assemble.h"
 #include "app/commands.h"
 #include "app/pipeline.h"
+#include "base/build_paths.h"
 #include "base/log.h"
 #include "model/cpu/kernels.h"
 #include "model/cuda/kernels.h"
@@ -136,7 +137,7 @@ void add_doctor(CLI::App& app, Run& run) {
                       env["torch"].get<std::string>(), ", triton ", env["triton"].get<std::string>()));
       doctor.note("processor", cat(env["processor"].get<std::string>(), ", ", env["cores"].dump(), " cores, ",
                                    human_bytes(env["memory_bytes"].get<double>()), ", kernels: ", cpu::kernels().name));
-      doctor.check("python", ::access(TRITONRL_PYTHON, X_OK) == 0, "the environment of tools/setup.sh",
+      doctor.check("python", ::access(python_program().c_str(), X_OK) == 0, "the environment of tools/setup.sh",
                    "run tools/setup.sh");
       if (has_cuda_driver()) {
         auto device = open_device("auto");

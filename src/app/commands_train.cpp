@@ -22,11 +22,11 @@ void ConfigArguments::add_to(CLI::App& command, bool required) {
 
 void add_train(CLI::App& app, Run& run, const std::string& command_line) {
   auto* command = app.add_subcommand("train", "the main job: SFT -> RL -> evaluation -> report, from one YAML file");
-  struct Arguments {
+  struct TrainArguments {
     ConfigArguments config;
     bool dry_run = false, explain = false, overwrite = false, weaker = false;
   };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   arguments->config.add_to(*command, false);
   command->add_flag("--dry-run", arguments->dry_run, "print the resolved config and stop");
   command->add_flag("--explain", arguments->explain, "print every key with its meaning and stop");
@@ -53,12 +53,12 @@ void add_train(CLI::App& app, Run& run, const std::string& command_line) {
 
 void add_eval(CLI::App& app, Run& run) {
   auto* command = app.add_subcommand("eval", "measure a policy on a task file");
-  struct Arguments {
+  struct TrainArguments {
     ConfigArguments config;
     std::string tasks, adapter, out, name = "policy";
     bool json = false;
   };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   arguments->config.add_to(*command, false);
   command->add_option("--tasks", arguments->tasks, "task set (JSON lines); default: eval.tasks of the config");
   command->add_option("--adapter", arguments->adapter, "PEFT folder; without it the model as it is");

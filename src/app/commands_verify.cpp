@@ -12,7 +12,7 @@ namespace tritonrl {
 
 namespace {
 
-struct Arguments {
+struct VerifyArguments {
   ConfigArguments config;
   std::string candidate, task, batch, out;
   bool json = false, answer = false, weaker = false;
@@ -35,7 +35,7 @@ void print(const Verdict& verdict) {
     std::cout << "weaker sandbox: without " << join(verdict.sandbox_missing, ", ") << "\n";
 }
 
-int verify_one(const Arguments& a, Verifier& verifier) {
+int verify_one(const VerifyArguments& a, Verifier& verifier) {
   Candidate candidate;
   candidate.id = std::filesystem::path(a.candidate).filename().string();
   candidate.task = task_from_python(a.task);
@@ -60,7 +60,7 @@ int verify_one(const Arguments& a, Verifier& verifier) {
 void add_verify(CLI::App& app, Run& run) {
   auto* command =
       app.add_subcommand("verify", "judge candidates: 0 = correct, 1 = not correct, 2 = usage, 3 = environment");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("candidate", arguments->candidate, "Python file with ModelNew");
   command->add_option("--task", arguments->task, "Python file with Model, get_inputs, get_init_inputs");
   command->add_flag("--answer", arguments->answer, "the candidate file is a chat answer with a fenced code block");
@@ -74,7 +74,7 @@ void add_verify(CLI::App& app, Run& run) {
                     "go on where the sandbox is incomplete; verdicts say so");
   command->callback([=, &run] {
     run = [=] {
-      const Arguments& a = *arguments;
+      const VerifyArguments& a = *arguments;
       bool batch = !a.batch.empty();
       if (batch != !a.out.empty()) throw usage_error("--batch and --out go together");
       if (batch != a.candidate.empty() || batch != a.task.empty()) {

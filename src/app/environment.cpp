@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/pipeline.h"
+#include "base/build_paths.h"
 #include "model/cpu/kernels.h"
 #include "model/device.h"
 
@@ -37,7 +38,7 @@ std::string processor() {
 Json environment() {
   struct utsname names = {};
   ::uname(&names);
-  std::string git = "git -C '" TRITONRL_SOURCE_DIR "' ";
+  std::string git = "git -C '" + source_dir() + "' ";
   std::string commit = first_line(git + "rev-parse HEAD");
   Json env = {{"program", "tritonrl " TRITONRL_VERSION},
               {"commit", commit},

@@ -17,7 +17,7 @@
 #include "verify/fake_jobs.h"
 #include "verify/verifier.h"
 
-namespace tritonrl {
+namespace tritonrl::funnel_scripts_test {
 namespace {
 
 constexpr int64_t kScripts = 600, kBatch = 20, kWindow = 40;
@@ -567,4 +567,4 @@ std::string name_of(const testing::TestParamInfo<int>& info) {
 INSTANTIATE_TEST_SUITE_P(AllExtensions, FunnelScripts, testing::Range(0, 16), name_of);
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::funnel_scripts_test

@@ -10,7 +10,7 @@
 #include "app/device_memory.h"
 #include "verify/detectors.h"
 
-namespace tritonrl {
+namespace tritonrl::step_metrics_test {
 namespace {
 
 using testing::HasSubstr;
@@ -124,4 +124,4 @@ TEST(MemoryAdvice, NamesWhatToLowerWhereMemoryRanOutAndOnlyThere) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::step_metrics_test

@@ -20,7 +20,7 @@ struct Share {
   }
 };
 
-struct Turn {
+struct TurnRow {
   Share correct;
   std::vector<double> rewards, returns;
 };
@@ -30,14 +30,14 @@ struct Turn {
 Json turn_metrics(const Verified& verified, int64_t turns) {
   Json line = Json::object();
   if (turns == 1) return line;
-  std::map<int64_t, Turn> by_turn;
+  std::map<int64_t, TurnRow> by_turn;
   Share first, last, best, mended, broken;
   for (const Group& group : verified.groups) {
     std::map<int64_t, std::vector<const Sample*>> trajectories;
     for (const Sample& sample : group.samples) {
       trajectories[sample.rollout.trajectory].push_back(&sample);
       if (!sample.reward) continue;
-      Turn& turn = by_turn[sample.rollout.turn];
+      TurnRow& turn = by_turn[sample.rollout.turn];
       turn.correct.add(sample.verdict.correct());
       turn.rewards.push_back(sample.reward->value);
       if (sample.to_go) turn.returns.push_back(sample.to_go->value);

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tritonrl {
+namespace tritonrl::turn_report_test {
 namespace {
 
 // Trajectories of one task as the rewards of their turns; 0.7 and more is correct, below 0 is a harness fault.
@@ -60,4 +60,4 @@ TEST(TurnReport, AnEvaluationSaysHowManyWereMended) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::turn_report_test

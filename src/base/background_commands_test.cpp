@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::background_commands_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,4 +71,4 @@ TEST_F(Background, TimeUpEndsWhatRunsWithItsChildrenAndDropsTheRest) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::background_commands_test

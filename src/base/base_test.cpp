@@ -20,7 +20,7 @@
 #include "base/stats.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::base_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -249,4 +249,4 @@ TEST(Stats, StudentsQuantiles) {  // Against the printed tables.
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::base_test

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace tritonrl {
+namespace tritonrl::config_test {
 namespace {
 
 using testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST(Config, BrokenFiles) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::config_test

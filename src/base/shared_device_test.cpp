@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace tritonrl {
+namespace tritonrl::shared_device_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -87,4 +87,4 @@ TEST(SharedDevice, WithoutAnotherUserNobodyWaits) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::shared_device_test

@@ -9,7 +9,7 @@
 #include "base/run_dir.h"
 #include "base/tensorboard.h"
 
-namespace tritonrl {
+namespace tritonrl::step_log_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,4 +137,4 @@ TEST(RunDir, NotesAreKeptBesideThePhases) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::step_log_test

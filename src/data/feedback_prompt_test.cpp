@@ -4,10 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 
-namespace tritonrl {
+namespace tritonrl::feedback_prompt_test {
 namespace {
 
 FeedbackPrompt load(const std::string& text) {
@@ -38,9 +39,9 @@ TEST(FeedbackPrompt, BothNeedThePlaceHolderOnce) {
   EXPECT_THAT(complaint("Mend it.\n---\n{{feedback}}"), testing::HasSubstr("no {{feedback}}"));
   EXPECT_THAT(complaint("{{feedback}}\n---\nFaster."), testing::HasSubstr("no {{feedback}}"));
   EXPECT_THAT(complaint("{{feedback}} {{feedback}}"), testing::HasSubstr("more than one"));
-  EXPECT_NE(FeedbackPrompt::load(TRITONRL_SOURCE_DIR "/prompts/feedback.txt").render("a", true).content,
-            FeedbackPrompt::load(TRITONRL_SOURCE_DIR "/prompts/feedback.txt").render("a", false).content);
+  EXPECT_NE(FeedbackPrompt::load(source_dir() + "/prompts/feedback.txt").render("a", true).content,
+            FeedbackPrompt::load(source_dir() + "/prompts/feedback.txt").render("a", false).content);
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::feedback_prompt_test

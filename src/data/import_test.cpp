@@ -6,18 +6,19 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/import_job.h"
 
-namespace tritonrl {
+namespace tritonrl::import_test {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kSample = TRITONRL_SOURCE_DIR "/src/data/testdata/kernelbook.jsonl";
+const std::string kSample = source_dir() + "/src/data/testdata/kernelbook.jsonl";
 
 constexpr char kSource[] =
     "import torch\nN = 4\nclass Model(torch.nn.Module):\n\tdef forward(self, x):\n\t\treturn x + 1  # \xc3\xbc\n"
@@ -69,7 +70,7 @@ TEST_F(ImportTest, RowsThatAreTooLargeAreSkipped) {
 }
 
 TEST_F(ImportTest, TruncatedParquetIsAnError) {
-  if (!fs::exists(TRITONRL_SOURCE_DIR "/.deps/pkg/pyarrow")) GTEST_SKIP() << "no pyarrow: tools/setup.sh fetches it";
+  if (!fs::exists(source_dir() + "/.deps/pkg/pyarrow")) GTEST_SKIP() << "no pyarrow: tools/setup.sh fetches it";
   try {
     open_rows(write("a.parquet", "PAR1 and then nothing of the kind"));
     FAIL();
@@ -80,14 +81,14 @@ TEST_F(ImportTest, TruncatedParquetIsAnError) {
 }
 
 TEST_F(ImportTest, ParquetRowsAreRead) {
-  fs::path packages = TRITONRL_SOURCE_DIR "/.deps/pkg/pyarrow", file = folder_ / "a.parquet";
+  fs::path packages = source_dir() + "/.deps/pkg/pyarrow", file = folder_ / "a.parquet";
   if (!fs::exists(packages)) GTEST_SKIP() << "no pyarrow: tools/setup.sh fetches it";
   fs::path script =
       write("make.py", cat("import sys\nsys.path.insert(0, '", packages.string(),
                            "')\nimport pyarrow, pyarrow.parquet\npyarrow.parquet.write_table(pyarrow.table("
                            "{'n': [1, 2, 3], 'licenses': [['MIT'], [], None]}), '",
                            file.string(), "')\n"));
-  ASSERT_EQ(std::system(cat(TRITONRL_PYTHON, " -I ", script.string()).c_str()), 0);
+  ASSERT_EQ(std::system(cat(python_program(), " -I ", script.string()).c_str()), 0);
   auto rows = open_rows(file);
   Row row;
   ASSERT_TRUE(rows->next(&row));
@@ -201,4 +202,4 @@ TEST_F(ImportTest, AStateOfAnotherImportIsRefused) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::import_test

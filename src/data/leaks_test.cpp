@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::leaks_test {
 namespace {
 
 using testing::HasSubstr;
@@ -135,4 +135,4 @@ TEST(Leaks, CountsNameAllClasses) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::leaks_test

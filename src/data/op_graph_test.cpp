@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "data/python_source.h"
 
-namespace tritonrl {
+namespace tritonrl::op_graph_test {
 namespace {
 
 // op(x, y) followed by relu; operands in the order asked for.
@@ -139,4 +139,4 @@ TEST(SourceHashTest, SyntaxErrors) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::op_graph_test

@@ -5,11 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/sft_example.h"
 
-namespace tritonrl {
+namespace tritonrl::prompt_test {
 namespace {
 
 class PromptTest : public testing::Test {
@@ -23,7 +24,7 @@ class PromptTest : public testing::Test {
 };
 
 TEST_F(PromptTest, ShippedPromptRenders) {
-  auto prompt = PromptTemplate::load(std::string(TRITONRL_SOURCE_DIR) + "/prompts/triton.txt");
+  auto prompt = PromptTemplate::load(source_dir() + "/prompts/triton.txt");
   Task task;
   task.source = "x = 1\n";
   auto messages = prompt.render(task);
@@ -118,4 +119,4 @@ TEST_F(PromptTest, AnswersAndExamples) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::prompt_test

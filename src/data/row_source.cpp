@@ -13,6 +13,7 @@
 #include <cstring>
 #include <regex>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -172,13 +173,13 @@ class JsonArray : public RowSource {
 class ParquetRows : public RowSource {
  public:
   explicit ParquetRows(const fs::path& path) : path_(path) {
-    fs::path script = fs::path(TRITONRL_SOURCE_DIR) / "tools/parquet_rows.py";
-    fs::path packages = fs::path(TRITONRL_SOURCE_DIR) / ".deps/pkg/pyarrow";
+    fs::path script = fs::path(source_dir()) / "tools/parquet_rows.py";
+    fs::path packages = fs::path(source_dir()) / ".deps/pkg/pyarrow";
     if (!fs::exists(packages)) {
       throw environment_error("reading Parquet needs pyarrow, which is not installed", packages.string(),
                               "run tools/setup.sh, or convert the file to JSON lines");
     }
-    std::vector<std::string> words = {TRITONRL_PYTHON,   "-I",         "-B", script.string(), "--packages",
+    std::vector<std::string> words = {python_program(),  "-I",         "-B", script.string(), "--packages",
                                       packages.string(), path.string()};
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -194,7 +195,7 @@ class ParquetRows : public RowSource {
     in_ = std::make_unique<ByteStream>(ends[0], path.string());
     if (code != 0) {
       process_ = -1;
-      throw environment_error(cat("cannot start Python: ", std::strerror(code)), TRITONRL_PYTHON);
+      throw environment_error(cat("cannot start Python: ", std::strerror(code)), python_program());
     }
     // The first line says whether the file can be opened.
     Json first = read();

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "data/python_source.h"
 
-namespace tritonrl {
+namespace tritonrl::shape_variants_test {
 namespace {
 
 using testing::HasSubstr;
@@ -58,4 +58,4 @@ TEST(ShapeVariants, ProposalsChangeEqualSizesAlikeAndUnequalOnesApart) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::shape_variants_test

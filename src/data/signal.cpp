@@ -13,11 +13,11 @@ namespace tritonrl {
 namespace {
 
 constexpr int64_t kColumns = 64;
-constexpr double kLongest = 16;        // Real rows are up to so many times longer than ours: sums grow with them.
-constexpr double kLargest = 1e4;       // Values beyond this: errors of float32 start to show.
-constexpr double kSmallest = 0.05;     // A value whose largest samples are below this might as well be 0.
-constexpr double kMatters = 0.02;      // Smallest relative change that counts.
-constexpr double kNotConstant = 5e-3;  // Smallest deviation relative to the largest value.
+constexpr double kLongest = 16;          // Real rows are up to so many times longer than ours: sums grow with them.
+constexpr double kLargestValue = 1e4;    // Values beyond this: errors of float32 start to show.
+constexpr double kSmallestRange = 0.05;  // A value whose largest samples are below this might as well be 0.
+constexpr double kMatters = 0.02;        // Smallest relative change that counts.
+constexpr double kNotConstant = 5e-3;    // Smallest deviation relative to the largest value.
 
 bool in_domain(Domain domain, const Signal& x, const std::vector<const Signal*>& others) {
   switch (domain) {
@@ -111,7 +111,7 @@ std::optional<Signal> apply_step(const Step& step, const Signal& x, const std::v
   if (!in_domain(step.op->domain, x, others)) return std::nullopt;
   Signal result;
   set_range(result, step, x, others);
-  if (!(std::abs(result.low) <= kLargest && std::abs(result.high) <= kLargest)) return std::nullopt;
+  if (!(std::abs(result.low) <= kLargestValue && std::abs(result.high) <= kLargestValue)) return std::nullopt;
   double change = 0, influence = 0, size = 0;
   for (size_t i = 0; i < x.samples.size(); ++i) {
     double value = value_at(step, x, others, i, 0);
@@ -122,7 +122,7 @@ std::optional<Signal> apply_step(const Step& step, const Signal& x, const std::v
   }
   double deviation = stddev(result.samples), count = static_cast<double>(x.samples.size());
   double top = largest(result.samples);
-  bool constant = top < kSmallest || deviation < kNotConstant * top;
+  bool constant = top < kSmallestRange || deviation < kNotConstant * top;
   bool same = change < kMatters * size;
   bool ignores = !others.empty() && influence < kMatters * deviation * count;
   bool few = x.samples.size() == static_cast<size_t>(Signal::kRows);
@@ -172,7 +172,7 @@ std::optional<Signal> apply_row_core(const Core& core, const Signal& x) {
   CHECK(!result.samples.empty()) << "no row operator '" << core.op << "'";
   if (result.samples.size() == static_cast<size_t>(Signal::kRows)) {
     double top = largest(result.samples);
-    if (top < kSmallest || stddev(result.samples) < kNotConstant * top) return std::nullopt;
+    if (top < kSmallestRange || stddev(result.samples) < kNotConstant * top) return std::nullopt;
   }
   double reach = kLongest * largest(result.samples);
   bool sums = core.op == "sum" || core.op == "l1_norm" || core.op == "l2_norm";

@@ -12,7 +12,7 @@
 #include "data/data_config.h"
 #include "data/python_source.h"
 
-namespace tritonrl {
+namespace tritonrl::split_test {
 namespace {
 
 std::vector<std::string> ids(const std::vector<Task>& tasks) {
@@ -123,4 +123,4 @@ TEST(DataConfigTest, PrintsAndLoads) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::split_test

@@ -9,11 +9,12 @@
 #include <map>
 #include <set>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/python_source.h"
 
-namespace tritonrl {
+namespace tritonrl::synth_test {
 namespace {
 
 SynthConfig with_operators(const std::string& operators) {
@@ -169,10 +170,10 @@ TEST(SynthTest, SolutionsComputeWhatSourcesDo) {
   save_tasks(folder / "tasks.jsonl", tasks);
   write_file(folder / "run.py", kRun);
   int status = std::system(
-      cat(TRITONRL_PYTHON, " -W ignore ", (folder / "run.py").string(), " ", folder.string(), " 2>&1").c_str());
+      cat(python_program(), " -W ignore ", (folder / "run.py").string(), " ", folder.string(), " 2>&1").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 0) << "the lines above name the tasks whose solutions are wrong";
   fs::remove_all(folder);
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::synth_test

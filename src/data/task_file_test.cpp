@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::task_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -92,4 +92,4 @@ TEST_F(TaskFile, ConfigIsOneLine) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::task_file_test

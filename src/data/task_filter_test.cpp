@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace tritonrl {
+namespace tritonrl::task_filter_test {
 namespace {
 
 using testing::HasSubstr;
@@ -82,4 +82,4 @@ TEST(TaskFilter, ErrorsSayWhereAndWhat) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::task_filter_test

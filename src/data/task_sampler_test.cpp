@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::task_sampler_test {
 namespace {
 
 std::vector<Task> tasks(int level1, int level2) {
@@ -103,4 +103,4 @@ TEST(FixedMixTest, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::task_sampler_test

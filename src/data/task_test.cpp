@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::task_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -117,4 +117,4 @@ TEST_F(TaskTest, PythonFile) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::task_test

@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 
-namespace tritonrl {
+namespace tritonrl::effects_test {
 namespace {
 
 // All settings of the axes a, b, c; task t of a cell has the value fn(a, b, c, t).
@@ -95,4 +95,4 @@ TEST(Effects, IntervalsHoldTheTruth) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::effects_test

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::metrics_test {
 namespace {
 
 EvalRecord record(const std::string& task, int level, Outcome outcome, Stage stopped_at, int64_t sample = 0) {
@@ -280,4 +280,4 @@ TEST(Metrics, JsonErrorsNameFieldAndPlace) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::metrics_test

@@ -9,17 +9,18 @@
 #include <algorithm>
 #include <map>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::chat_template_test {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const fs::path kGolden = fs::path(TRITONRL_SOURCE_DIR) / "tests/golden/tokenizer";
+const fs::path kGolden = fs::path(source_dir()) / "tests/golden/tokenizer";
 
 std::string template_of(const std::string& family) {
   return read_json(kGolden / (family + "_tiny") / "tokenizer_config.json")["chat_template"];
@@ -260,4 +261,4 @@ TEST(ChatTemplate, LooksInBothFiles) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::chat_template_test

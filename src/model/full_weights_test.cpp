@@ -6,17 +6,18 @@
 
 #include <filesystem>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "model/decoder.h"
 #include "model/train_graph.h"
 
-namespace tritonrl {
+namespace tritonrl::full_weights_test {
 namespace {
 
 namespace fs = std::filesystem;
-const std::string kGolden = TRITONRL_SOURCE_DIR "/tests/golden/model/";
+const std::string kGolden = source_dir() + "/tests/golden/model/";
 
 std::shared_ptr<const Weights> load(const std::string& folder, at::ScalarType dtype = at::kFloat, bool int8 = false) {
   LoadOptions options;
@@ -175,4 +176,4 @@ TEST(FullWeightsTest, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::full_weights_test

@@ -9,6 +9,7 @@
 #include <bit>
 #include <fstream>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/rng.h"
@@ -18,14 +19,14 @@
 #include "model/safetensors.h"
 #include "model/tokenizer.h"
 
-namespace tritonrl {
+namespace tritonrl::gguf_test {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const fs::path kSource = TRITONRL_SOURCE_DIR;
+const fs::path kSource = source_dir();
 
 // Builds a GGUF file byte by byte.
 class GgufBuilder {
@@ -320,4 +321,4 @@ TEST_F(GgufTest, ImportsSmolLm2AsTransformersReadsIt) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::gguf_test

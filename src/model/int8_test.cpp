@@ -8,15 +8,16 @@
 #include <functional>
 #include <limits>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "model/decoder.h"
 #include "model/tensor_io.h"
 #include "model/train_graph.h"
 
-namespace tritonrl {
+namespace tritonrl::int8_test {
 namespace {
 
-const std::string kGolden = TRITONRL_SOURCE_DIR "/tests/golden/model/";
+const std::string kGolden = source_dir() + "/tests/golden/model/";
 
 at::Tensor random(at::IntArrayRef shape, uint64_t seed) {
   auto out = at::empty(shape, at::kFloat);
@@ -239,4 +240,4 @@ TEST_P(Int8Models, RowsBesideAnAdapterDoNotDependOnTheirBatch) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::int8_test

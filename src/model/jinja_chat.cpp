@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -46,15 +47,15 @@ std::string_view without_spaces(std::string_view text, bool left, bool right) {
 
 // What tools/render_chat.py prints when it is given `input`.
 std::string run_python(const std::string& input) {
-  std::filesystem::path script = std::filesystem::path(TRITONRL_SOURCE_DIR) / "tools/render_chat.py";
-  auto failed = [](const std::string& what) { return environment_error(what, TRITONRL_PYTHON, "run tools/setup.sh"); };
+  std::filesystem::path script = std::filesystem::path(source_dir()) / "tools/render_chat.py";
+  auto failed = [](const std::string& what) { return environment_error(what, python_program(), "run tools/setup.sh"); };
   int in = ::memfd_create("chat", MFD_CLOEXEC), ends[2];
   if (in < 0 || ::write(in, input.data(), input.size()) != static_cast<ssize_t>(input.size()) ||
       ::lseek(in, 0, SEEK_SET) != 0 || ::pipe2(ends, O_CLOEXEC) != 0) {
     if (in >= 0) ::close(in);
     throw failed("cannot hand a chat template to Python");
   }
-  std::vector<std::string> words = {TRITONRL_PYTHON, "-I", "-B", script.string()};
+  std::vector<std::string> words = {python_program(), "-I", "-B", script.string()};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -109,7 +110,7 @@ Json JinjaChat::ask(const std::vector<std::string>& roles, bool add_generation_p
                                           {"add_generation_prompt", add_generation_prompt}}
                                          .dump()),
                           nullptr, false);
-  if (!said.is_object()) throw environment_error("Python could not render a chat template", TRITONRL_PYTHON);
+  if (!said.is_object()) throw environment_error("Python could not render a chat template", python_program());
   return said;
 }
 

@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "model/ops.h"
 
-namespace tritonrl {
+namespace tritonrl::linear_test {
 namespace {
 
 at::Tensor random(at::IntArrayRef shape, uint64_t seed) {
@@ -52,4 +52,4 @@ TEST(Linear, GivesATensProductsTheTypeTheyAreFastIn) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::linear_test

@@ -32,7 +32,7 @@ constexpr const char* kLetter =
 constexpr const char* kNumber =
     R"(0-9\p{N}\x{10d40}-\x{10d49}\x{116d0}-\x{116e3}\x{11bf0}-\x{11bf9}\x{11f50}-\x{11f59}\x{16130}-\x{16139})"
     R"(\x{16d70}-\x{16d79}\x{1ccf0}-\x{1ccf9}\x{1d2c0}-\x{1d2d3}\x{1e4f0}-\x{1e4f9}\x{1e5f1}-\x{1e5fa})";
-constexpr const char* kSpace =
+constexpr const char* kWhitespace =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 
 // {L}, {N}, {S} stand for the class bodies above.
@@ -56,7 +56,7 @@ std::string with_classes(std::string pattern) {
   pattern = replace_all(pattern, "{P}", kPunctuation);
   pattern = replace_all(pattern, "{L}", kLetter);
   pattern = replace_all(pattern, "{N}", kNumber);
-  return replace_all(pattern, "{S}", kSpace);
+  return replace_all(pattern, "{S}", kWhitespace);
 }
 
 // object[key] when it is there, else `otherwise`.

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::safetensors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -218,4 +218,4 @@ TEST_F(SafetensorsTest, RefusesBrokenFolders) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::safetensors_test

@@ -12,20 +12,21 @@
 #include <map>
 #include <thread>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "model/pretokenizer.h"
 #include "model/unicode.h"
 
-namespace tritonrl {
+namespace tritonrl::tokenizer_test {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const fs::path kGolden = fs::path(TRITONRL_SOURCE_DIR) / "tests/golden/tokenizer";
+const fs::path kGolden = fs::path(source_dir()) / "tests/golden/tokenizer";
 
 std::string from_hex(const std::string& hex) {
   std::string out;
@@ -70,7 +71,7 @@ TEST(Tokenizer, MatchesTokenizersWithQwen25sPipeline) { expect_parity(Tokenizer:
 
 TEST(Tokenizer, MatchesTokenizersWithSmolLm2sVocabulary) {
   const char* given = std::getenv("TRITONRL_MODEL_DIR");
-  fs::path folder = given != nullptr ? fs::path(given) : fs::path(TRITONRL_SOURCE_DIR) / "models/smollm2-135m-instruct";
+  fs::path folder = given != nullptr ? fs::path(given) : fs::path(source_dir()) / "models/smollm2-135m-instruct";
   if (!fs::exists(folder / "tokenizer.json")) {
     GTEST_SKIP() << "no model in " << folder << "; make it with `tritonrl model import`, or set TRITONRL_MODEL_DIR";
   }
@@ -489,4 +490,4 @@ TEST(Tokenizer, ReadsEndTokensWhereTheyAre) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::tokenizer_test

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -15,11 +16,11 @@
 #include "model/tensor_io.h"
 #include "model/train_graph.h"
 
-namespace tritonrl {
+namespace tritonrl::transformer_test {
 namespace {
 
 namespace fs = std::filesystem;
-const std::string kGolden = TRITONRL_SOURCE_DIR "/tests/golden/model/";
+const std::string kGolden = source_dir() + "/tests/golden/model/";
 
 std::shared_ptr<const Weights> load(const std::string& folder, at::ScalarType dtype = at::kFloat) {
   LoadOptions options;
@@ -332,7 +333,7 @@ TEST(Dropout, KeepsTheRightShareAndItsBackwardIsTheSameMask) {
 
 TEST(SmolLm2, LogitsEqualTransformers) {
   const char* given = std::getenv("TRITONRL_MODEL_DIR");
-  std::string folder = given ? given : TRITONRL_SOURCE_DIR "/models/smollm2-135m-instruct";
+  std::string folder = given ? given : source_dir() + "/models/smollm2-135m-instruct";
   if (!fs::exists(folder + "/config.json")) GTEST_SKIP() << "no SmolLM2 at " << folder << "; run quickstart.sh once";
   Expected expected(kGolden + "smollm2_expected.safetensors");
   auto logits = forward_logits(*load(folder), nullptr, to_vector(expected.get("tokens")));
@@ -391,4 +392,4 @@ TEST_F(BadModel, AdapterOfAnotherModel) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::transformer_test

@@ -5,10 +5,11 @@
 #include <gtest/gtest.h>
 #include <utf8proc.h>
 
+#include "base/build_paths.h"
 #include "base/json.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::unicode_test {
 namespace {
 
 const std::string kBad = "\xEF\xBF\xBD";
@@ -44,7 +45,7 @@ TEST(Unicode, FindsUnfinishedCharacters) {
 }
 
 TEST(Unicode, ComposesLikeTokenizersForEveryCodePoint) {
-  Json golden = read_json(TRITONRL_SOURCE_DIR "/tests/golden/tokenizer/unicode.json");
+  Json golden = read_json(source_dir() + "/tests/golden/tokenizer/unicode.json");
   const Json& blocks = golden["nfc_fnv1a"];
   ASSERT_EQ(blocks.size(), 0x110u);
   for (char32_t block = 0; block < 0x110; ++block) {
@@ -64,4 +65,4 @@ TEST(Unicode, ComposesLikeTokenizersForEveryCodePoint) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::unicode_test

@@ -7,16 +7,17 @@
 #include <map>
 #include <set>
 
+#include "base/build_paths.h"
 #include "model/train_graph.h"
 
-namespace tritonrl {
+namespace tritonrl::generate_test {
 namespace {
 
 std::shared_ptr<const Weights> tiny() {
   static auto weights = [] {
     LoadOptions options;
     options.dtype = at::kFloat;
-    return load_weights(TRITONRL_SOURCE_DIR "/tests/golden/model/llama_tiny", options);
+    return load_weights(source_dir() + "/tests/golden/model/llama_tiny", options);
   }();
   return weights;
 }
@@ -244,4 +245,4 @@ TEST(SampleToken, TopKAndTopPCutTheTail) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::generate_test

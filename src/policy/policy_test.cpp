@@ -8,11 +8,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "policy/tiny_model.h"
 
-namespace tritonrl {
+namespace tritonrl::policy_test {
 namespace {
 
 std::string complaint(const PolicyConfig& config) {
@@ -64,7 +65,7 @@ TEST(Policy, ExamplesEndAsTheTemplateEndsAnswers) {
   PolicyConfig config;
   config.model = folder.string();
   config.device = "cpu";
-  Policy policy = Policy::open(config, PromptTemplate::load(TRITONRL_SOURCE_DIR "/prompts/triton.txt"));
+  Policy policy = Policy::open(config, PromptTemplate::load(source_dir() + "/prompts/triton.txt"));
   Task task;
   task.id = "x";
   task.source = "SOURCE";
@@ -84,4 +85,4 @@ TEST(Policy, ExamplesEndAsTheTemplateEndsAnswers) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::policy_test

@@ -6,13 +6,14 @@
 #include <filesystem>
 #include <string>
 
+#include "base/build_paths.h"
 #include "base/json.h"
 
 namespace tritonrl {
 
 // `window`: positions that the model knows.
 inline void write_tiny_model(const std::filesystem::path& folder, int64_t window = 8192) {
-  const std::filesystem::path goldens = TRITONRL_SOURCE_DIR "/tests/golden";
+  const std::filesystem::path goldens = source_dir() + "/tests/golden";
   std::filesystem::create_directories(folder);
   for (const char* file : {"model/llama_tiny/generation_config.json", "model/llama_tiny/model.safetensors",
                            "tokenizer/smollm2_tiny/tokenizer.json", "tokenizer/smollm2_tiny/tokenizer_config.json"}) {

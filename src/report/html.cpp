@@ -10,7 +10,7 @@ namespace tritonrl::reporting {
 
 namespace {
 
-constexpr size_t kChartRows = 50;
+constexpr size_t kHtmlChartRows = 50;
 
 // An id for a heading. Headings are our own words, so this need not be unique against hostile text.
 std::string slug(const std::string& text) {
@@ -24,7 +24,7 @@ std::string slug(const std::string& text) {
   return trim(replace_all(id, "-", " ")).empty() ? "section" : id;
 }
 
-std::string render(const Text& text) {
+std::string html_text(const Text& text) {
   std::string out;
   for (const auto& span : text) {
     const char* tag = span.kind == Span::Kind::kCode ? "code" : span.kind == Span::Kind::kStrong ? "strong" : nullptr;
@@ -33,7 +33,7 @@ std::string render(const Text& text) {
   return out;
 }
 
-struct Writer {
+struct HtmlWriter {
   std::string out;
   int charts = 0;
 
@@ -43,13 +43,13 @@ struct Writer {
   }
   void operator()(const Paragraph& paragraph) {
     constexpr const char* kClasses[] = {"", " class=\"lead\"", " class=\"note\"", " class=\"warning\" role=\"alert\""};
-    out += cat("<p", kClasses[static_cast<int>(paragraph.role)], ">", render(paragraph.text), "</p>\n");
+    out += cat("<p", kClasses[static_cast<int>(paragraph.role)], ">", html_text(paragraph.text), "</p>\n");
   }
   void operator()(const BulletList& list) {
     if (list.warning) out += "<div class=\"warning\">\n";
     if (!list.title.empty()) out += cat("<p><strong>", escape_html(list.title), "</strong></p>\n");
     out += "<ul>\n";
-    for (const auto& item : list.items) out += cat("<li>", render(item), "</li>\n");
+    for (const auto& item : list.items) out += cat("<li>", html_text(item), "</li>\n");
     out += "</ul>\n";
     if (list.warning) out += "</div>\n";
   }
@@ -68,7 +68,7 @@ struct Writer {
         const char* tag = i == 0 ? "th" : "td";
         std::string attributes = i == 0 ? " scope=\"row\"" : "";
         if (table.columns[i].numeric) attributes += " class=\"num\"";
-        out += cat("<", tag, attributes, ">", render(row[i].text));
+        out += cat("<", tag, attributes, ">", html_text(row[i].text));
         if (!row[i].note.empty()) out += cat("<small>", escape_html(row[i].note), "</small>");
         out += cat("</", tag, ">");
       }
@@ -92,7 +92,7 @@ struct Writer {
       data = replace_all(chart_json(chart).dump(-1, ' ', true, Json::error_handler_t::replace), "<", "\\u003c");
       data = cat("\n<script type=\"application/json\" data-chart=\"chart-", charts, "\">", data, "</script>");
     }
-    Table table = chart_table(chart, kChartRows);
+    Table table = chart_table(chart, kHtmlChartRows);
     out += cat("<figure>\n<figcaption><strong>", escape_html(chart.title), ".</strong> ", escape_html(chart.summary),
                "</figcaption>\n<div class=\"chart\" id=\"chart-", charts, "\">", chart_svg(chart), "</div>", data,
                "\n<details>\n<summary>Numbers of this chart</summary>\n");
@@ -104,7 +104,7 @@ struct Writer {
 }  // namespace
 
 std::string to_html(const Document& document, const std::string& plotly_js) {
-  Writer writer;
+  HtmlWriter writer;
   std::string contents;
   for (const auto& block : document.blocks) {
     std::visit(writer, block);

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "report/story.h"
 
-namespace tritonrl::reporting {
+namespace tritonrl::reporting::layout_test {
 namespace {
 
 using testing::HasSubstr;
@@ -120,4 +120,4 @@ TEST(Words, NumbersReadWell) {
 }
 
 }  // namespace
-}  // namespace tritonrl::reporting
+}  // namespace tritonrl::reporting::layout_test

@@ -9,7 +9,7 @@ namespace tritonrl::reporting {
 
 namespace {
 
-constexpr size_t kChartRows = 10;
+constexpr size_t kMarkdownChartRows = 10;
 
 // The longest run of backticks in text.
 size_t backticks(const std::string& text) {
@@ -30,7 +30,7 @@ std::string inline_code(const std::string& raw, bool in_table) {
   return fence + pad + text + pad + fence;
 }
 
-std::string render(const Text& text, bool in_table = false) {
+std::string markdown_text(const Text& text, bool in_table = false) {
   std::string out;
   for (const auto& span : text) {
     if (span.kind == Span::Kind::kCode) {
@@ -47,18 +47,18 @@ std::string render(const Text& text, bool in_table = false) {
   return out;
 }
 
-struct Writer {
+struct MarkdownWriter {
   std::string out;
 
   void operator()(const Heading& heading) {
     out += std::string(static_cast<size_t>(heading.level), '#') + " " + escape_markdown(heading.text) + "\n\n";
   }
   void operator()(const Paragraph& paragraph) {
-    out += (paragraph.role == Paragraph::Role::kWarning ? "> " : "") + render(paragraph.text) + "\n\n";
+    out += (paragraph.role == Paragraph::Role::kWarning ? "> " : "") + markdown_text(paragraph.text) + "\n\n";
   }
   void operator()(const BulletList& list) {
     if (!list.title.empty()) out += "**" + escape_markdown(list.title) + "**\n\n";
-    for (const auto& item : list.items) out += "- " + render(item) + "\n";
+    for (const auto& item : list.items) out += "- " + markdown_text(item) + "\n";
     out += "\n";
   }
   void operator()(const Table& table) {
@@ -74,7 +74,7 @@ struct Writer {
       out += "|";
       for (const auto& cell : row) {
         std::string note = cell.note.empty() ? "" : cat(" (", escape_markdown(cell.note), ")");
-        out += cat(" ", render(cell.text, true), note, " |");
+        out += cat(" ", markdown_text(cell.text, true), note, " |");
       }
       out += "\n";
     }
@@ -89,7 +89,7 @@ struct Writer {
   void operator()(const Chart& chart) {
     out += "**" + escape_markdown(chart.title) + ".** " + escape_markdown(chart.summary) + "\n\n";
     if (chart.kind == Chart::Kind::kBars && chart.shares) return;  // The outcome table says the same in numbers.
-    Table table = chart_table(chart, kChartRows);
+    Table table = chart_table(chart, kMarkdownChartRows);
     table.caption = "";
     (*this)(table);
   }
@@ -98,7 +98,7 @@ struct Writer {
 }  // namespace
 
 std::string to_markdown(const Document& document) {
-  Writer writer{"# " + escape_markdown(document.title) + "\n\n"};
+  MarkdownWriter writer{"# " + escape_markdown(document.title) + "\n\n"};
   for (const auto& block : document.blocks) std::visit(writer, block);
   while (writer.out.ends_with("\n\n")) writer.out.pop_back();
   return writer.out;

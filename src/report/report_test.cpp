@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
@@ -17,7 +18,7 @@
 #include "report/made_up_run.h"
 #include "report/story.h"
 
-namespace tritonrl {
+namespace tritonrl::report_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,7 +90,7 @@ std::string html_problem(const std::string& page) {
 }
 
 TEST_F(ReportTest, MarkdownIsTheApprovedText) {
-  fs::path golden = fs::path(TRITONRL_SOURCE_DIR) / "tests/golden/report/report.md";
+  fs::path golden = fs::path(source_dir()) / "tests/golden/report/report.md";
   std::string text = markdown();
   if (std::getenv("TRITONRL_UPDATE_GOLDEN")) write_file(golden, text);
   EXPECT_EQ(text, read_file(golden))
@@ -178,7 +179,7 @@ TEST_F(ReportTest, PageStaysSmallEnough) {
 }
 
 TEST_F(ReportTest, RealPlotlyFitsIntoThePage) {
-  fs::path script = fs::path(TRITONRL_SOURCE_DIR) / ".deps/pkg/plotly/plotly/package_data/plotly.min.js";
+  fs::path script = fs::path(source_dir()) / ".deps/pkg/plotly/plotly/package_data/plotly.min.js";
   if (!fs::exists(script)) GTEST_SKIP() << "no Plotly on this machine";
   std::string page = html({script});
   EXPECT_GT(page.size(), 4u << 20);
@@ -470,7 +471,7 @@ TEST(AblationPage, DrawsHeldOutTasksOverTheSteps) {
 }
 
 TEST(VerdictsPage, HasARowForEachOutcomeAndStage) {
-  std::string page = read_file(fs::path(TRITONRL_SOURCE_DIR) / "docs/verdicts.md");
+  std::string page = read_file(fs::path(source_dir()) / "docs/verdicts.md");
   for (int o = 0; o < kOutcomeCount; ++o) {
     EXPECT_EQ(count_of(page, cat("\n| `", to_string(static_cast<Outcome>(o)), "` |")), 1)
         << to_string(static_cast<Outcome>(o));
@@ -485,4 +486,4 @@ TEST(ReportRoom, NeverSeesTorch) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::report_test

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace tritonrl {
+namespace tritonrl::reward_test {
 namespace {
 
 Verdict stopped(Stage stage, Outcome outcome) {
@@ -125,4 +125,4 @@ TEST(Reward, ContradictoryConfigsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::reward_test

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::conversation_test {
 namespace {
 
 Verdict verdict_of(const std::string& text) {
@@ -159,4 +159,4 @@ TEST_F(Conversation, StreamsBelongToTrajectoryAndTurn) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::conversation_test

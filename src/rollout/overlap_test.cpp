@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "verify/fake_jobs.h"
 
-namespace tritonrl {
+namespace tritonrl::overlap_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -160,4 +160,4 @@ TEST(Overlap, AFailureOfTheSamplerEndsTheVerifier) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::overlap_test

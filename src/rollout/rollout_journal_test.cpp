@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 
-namespace tritonrl {
+namespace tritonrl::rollout_journal_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,4 +87,4 @@ TEST_F(RolloutJournalTest, OtherWorkOrADamagedFileIsBegunAnew) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::rollout_journal_test

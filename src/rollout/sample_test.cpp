@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "rollout/evaluation.h"
 
-namespace tritonrl {
+namespace tritonrl::sample_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ TEST(Records, CarryTrajectoryAndTurnThereAndBack) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::sample_test

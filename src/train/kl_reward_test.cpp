@@ -5,11 +5,12 @@
 
 #include <cmath>
 
+#include "base/build_paths.h"
 #include "model/train_graph.h"
 #include "policy/tiny_model.h"
 #include "train/credit/returns.h"
 
-namespace tritonrl {
+namespace tritonrl::kl_reward_test {
 namespace {
 
 TEST(KlEstimate, HandWorked) {
@@ -25,7 +26,7 @@ TEST(KlReward, TakesTheDivergenceOffEveryReward) {
   config.device = "cpu";
   config.dtype = "fp32";
   write_tiny_model(config.model);
-  Policy policy = Policy::open(config, PromptTemplate::load(TRITONRL_SOURCE_DIR "/prompts/triton.txt"));
+  Policy policy = Policy::open(config, PromptTemplate::load(source_dir() + "/prompts/triton.txt"));
   policy.set_adapter(LoraAdapter::create(policy.weights(), LoraConfig{}, Rng(1)));
   std::vector<Group> groups(1);
   std::vector<Sample>& samples = groups[0].samples;
@@ -70,4 +71,4 @@ TEST(KlReward, TakesTheDivergenceOffEveryReward) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::kl_reward_test

@@ -5,15 +5,16 @@
 
 #include <cmath>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "train/credit/credit.h"
 
-namespace tritonrl {
+namespace tritonrl::policy_loss_test {
 namespace {
 
 const Json& goldens() {
-  static const Json all = read_json(TRITONRL_SOURCE_DIR "/tests/golden/train/trl_losses.json");
+  static const Json all = read_json(source_dir() + "/tests/golden/train/trl_losses.json");
   return all;
 }
 
@@ -247,4 +248,4 @@ TEST(PolicyLoss, BadSettingsAreErrors) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::policy_loss_test

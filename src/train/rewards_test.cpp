@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
-namespace tritonrl {
+#include "base/build_paths.h"
+
+namespace tritonrl::rewards_test {
 namespace {
 
 // A correct answer of four tokens, a wrong one that was cut off, a harness fault.
@@ -18,7 +20,7 @@ Group group() {
   return group;
 }
 
-Tokenizer tokenizer() { return Tokenizer::load(TRITONRL_SOURCE_DIR "/tests/golden/tokenizer/smollm2_tiny"); }
+Tokenizer tokenizer() { return Tokenizer::load(source_dir() + "/tests/golden/tokenizer/smollm2_tiny"); }
 
 TEST(Rewards, AreTheVerdictsAndAFaultHasNone) {
   Group one = group();
@@ -50,4 +52,4 @@ TEST(Rewards, LengthComesOffWhateverThePartsEarned) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::rewards_test

@@ -4,13 +4,14 @@
 #include <cmath>
 #include <span>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "model/train_graph.h"
 #include "train/code_tokens.h"
 #include "train/credit/credit.h"
 #include "train/optimizer.h"
 
-namespace tritonrl {
+namespace tritonrl::train_test {
 namespace {
 
 // A group of answers with these rewards (empty = a harness fault), each of two tokens.
@@ -212,7 +213,7 @@ TEST(Overlong, PenaltyGrowsOverTheBuffer) {
 }
 
 TEST(CodeTokens, AreThoseOfTheBlockThatIsVerified) {
-  auto tokenizer = Tokenizer::load(TRITONRL_SOURCE_DIR "/tests/golden/tokenizer/smollm2_tiny");
+  auto tokenizer = Tokenizer::load(source_dir() + "/tests/golden/tokenizer/smollm2_tiny");
   const std::string code = "import triton\nx = 'ä€'\n",
                     answer = "First a plan: tiles.\n```python\n" + code + "```\nDone.";
   Rollout rollout;
@@ -310,7 +311,7 @@ TEST(AdamW, SkipsGradientsThatAreNotFinite) {
 TEST(Training, OverfitsOneSequence) {
   LoadOptions options;
   options.dtype = at::kFloat;
-  auto weights = load_weights(TRITONRL_SOURCE_DIR "/tests/golden/model/llama_tiny", options);
+  auto weights = load_weights(source_dir() + "/tests/golden/model/llama_tiny", options);
   LoraConfig lora;
   lora.dropout = 0;
   auto adapter = LoraAdapter::create(*weights, lora, Rng(1));
@@ -331,4 +332,4 @@ TEST(Training, OverfitsOneSequence) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::train_test

@@ -7,10 +7,11 @@
 
 #include <cmath>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "policy/tiny_model.h"
 
-namespace tritonrl {
+namespace tritonrl::trainer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -24,7 +25,7 @@ class Trainer : public testing::Test {
     config.model = folder;
     config.device = "cpu";
     config.dtype = "fp32";
-    Policy policy = Policy::open(config, PromptTemplate::load(TRITONRL_SOURCE_DIR "/prompts/triton.txt"));
+    Policy policy = Policy::open(config, PromptTemplate::load(source_dir() + "/prompts/triton.txt"));
     policy.set_adapter(LoraAdapter::create(policy.weights(), {}, Rng(1)));
     return policy;
   }
@@ -163,4 +164,4 @@ TEST_F(Trainer, ExamplesBeyondTheModelsWindowAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::trainer_test

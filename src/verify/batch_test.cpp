@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "verify/fake_worker.h"
 
-namespace tritonrl {
+namespace tritonrl::batch_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,4 +142,4 @@ TEST_F(Batch, CountsProgress) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::batch_test

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 
-namespace tritonrl {
+namespace tritonrl::blob_test {
 namespace {
 
 std::string framed(const std::string& header, const std::string& area = "") {
@@ -101,4 +101,4 @@ TEST(Blob, SurvivesRandomDamage) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::blob_test

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-namespace tritonrl {
+namespace tritonrl::channel_test {
 namespace {
 
 std::unique_ptr<Channel> shell(const std::string& script) { return Channel::start({"/bin/sh", "-c", script}); }
@@ -40,4 +40,4 @@ TEST(Channel, AHelperThatHungUpAndLivesOnHasNotEnded) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::channel_test

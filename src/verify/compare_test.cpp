@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "verify/case_run.h"
 
-namespace tritonrl {
+namespace tritonrl::compare_test {
 namespace {
 
 // A tensor that owns its bytes.
@@ -200,4 +200,4 @@ TEST(Compare, ControlsThatMustFail) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::compare_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tritonrl {
+namespace tritonrl::extract_test {
 namespace {
 
 std::string code_of(const std::string& answer) {
@@ -53,4 +53,4 @@ TEST(Extract, ToleratesBytesAndCapsSize) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::extract_test

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::feedback_test {
 namespace {
 
 using testing::HasSubstr;
@@ -204,4 +204,4 @@ TEST(Feedback, LinesThatAreNotThereAreNotShown) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::feedback_test

@@ -15,7 +15,7 @@
 #include "verify/fake_jobs.h"
 #include "verify/verifier.h"
 
-namespace tritonrl {
+namespace tritonrl::funnel_test {
 namespace {
 
 using Status = JobAnswer::Status;
@@ -544,4 +544,4 @@ TEST(CleanMessage, TakesPathsAndBadBytesOut) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::funnel_test

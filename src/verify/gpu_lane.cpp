@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <future>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/stats.h"
@@ -81,7 +82,7 @@ SharedDevice* GpuLanes::shared(const std::string& name) {
 }
 
 void GpuLanes::start(Lane& lane) {
-  std::string folder = TRITONRL_BUILD_DIR;
+  std::string folder = build_dir();
   double began = now_s();
   lane.tasks.clear();
   lane.channel = Channel::start({folder + "/tritonrl_judge", lane.info.device, folder + "/tritonrl_replay"});

@@ -9,7 +9,7 @@
 #include "verify/fake_worker.h"
 #include "verify/plan_writer.h"
 
-namespace tritonrl {
+namespace tritonrl::kernel_compiler_test {
 namespace {
 
 std::shared_ptr<const std::string> shared(std::string text) {
@@ -213,4 +213,4 @@ TEST(Bundle, RefusesForeignCubins) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::kernel_compiler_test

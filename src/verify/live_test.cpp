@@ -4,13 +4,14 @@
 
 #include <filesystem>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "verify/plan_writer.h"
 #include "verify/sandbox.h"
 #include "verify/verifier.h"
 
-namespace tritonrl {
+namespace tritonrl::live_test {
 namespace {
 
 constexpr const char* kTask = R"(import torch
@@ -200,9 +201,9 @@ TEST_F(Live, Lint) {
 // What the recorder itself wrote, and no test's writer.
 TEST(LiveRecording, IsParsedAndSaysWhatTheCandidateDoes) {
   SandboxFiles files = find_sandbox_files();
-  std::filesystem::path worker = std::filesystem::canonical(std::filesystem::path(TRITONRL_SOURCE_DIR) / "worker");
+  std::filesystem::path worker = std::filesystem::canonical(std::filesystem::path(source_dir()) / "worker");
   auto zygote =
-      Zygote::attach(spawn_zygote(jail_command(files, false, TRITONRL_PYTHON, {worker},
+      Zygote::attach(spawn_zygote(jail_command(files, false, python_program(), {worker},
                                                {"-I", "-B", worker / "zygote.py", "--mode", "record",
                                                 "--sandbox-library", std::filesystem::canonical(files.library)})),
                      120);
@@ -255,4 +256,4 @@ TEST(LiveRecording, IsParsedAndSaysWhatTheCandidateDoes) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::live_test

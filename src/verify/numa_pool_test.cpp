@@ -9,7 +9,7 @@
 
 #include "verify/fake_worker.h"
 
-namespace tritonrl {
+namespace tritonrl::numa_pool_test {
 namespace {
 
 TEST(NumaNodes, ListsOfCpus) {
@@ -66,4 +66,4 @@ TEST(NumaPool, GivesAJobToWhoeverHasTheFewest) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::numa_pool_test

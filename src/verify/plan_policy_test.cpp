@@ -4,7 +4,7 @@
 
 #include "verify/plan_writer.h"
 
-namespace tritonrl {
+namespace tritonrl::plan_policy_test {
 namespace {
 
 PolicyFinding finding(const Plan& plan, CallPolicy policy = CallPolicy::kStrict) {
@@ -143,4 +143,4 @@ TEST(Policy, Plumbing) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::plan_policy_test

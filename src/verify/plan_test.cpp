@@ -7,10 +7,11 @@
 #include <filesystem>
 #include <functional>
 
+#include "base/build_paths.h"
 #include "base/rng.h"
 #include "verify/plan_writer.h"
 
-namespace tritonrl {
+namespace tritonrl::plan_test {
 namespace {
 
 using Kind = PlanArg::Kind;
@@ -54,10 +55,10 @@ TEST(Plan, PythonAndThisAgree) {
   std::filesystem::create_directories(folder);
   std::string bytes = write_plan_file(sample_plan_file()), in = folder / "in", out = folder / "out";
   write_file(in, bytes);
-  std::string script = cat("import sys; sys.path.insert(0, '", TRITONRL_SOURCE_DIR, "/worker'); ",
+  std::string script = cat("import sys; sys.path.insert(0, '", source_dir(), "/worker'); ",
                            "from plan_format import pack, unpack; data = open(sys.argv[1], 'rb').read(); ",
                            "open(sys.argv[2], 'wb').write(pack(unpack(data), data))");
-  std::string command = cat(TRITONRL_PYTHON, " -B -I -c \"", script, "\" ", in, " ", out);
+  std::string command = cat(python_program(), " -B -I -c \"", script, "\" ", in, " ", out);
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(read_file(out), bytes);
   std::filesystem::remove_all(folder);
@@ -359,4 +360,4 @@ TEST(Plan, SurvivesRandomDamage) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::plan_test

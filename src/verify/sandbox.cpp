@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -50,7 +51,7 @@ std::string output_of(const std::vector<std::string>& command, int* status) {
 SandboxFiles find_sandbox_files() {
   std::error_code error;
   fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& folder : {here, fs::path(TRITONRL_BUILD_DIR)}) {
+  for (const fs::path& folder : {here, fs::path(build_dir())}) {
     SandboxFiles files{folder / "tritonrl_jail", folder / "libtritonrl_sandbox.so"};
     if (fs::exists(files.jail, error) && fs::exists(files.library, error)) return files;
   }

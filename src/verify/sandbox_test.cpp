@@ -12,13 +12,14 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "verify/zygote.h"
 
-namespace tritonrl {
+namespace tritonrl::sandbox_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,7 +69,7 @@ Json inside(const std::string& body) {
   SandboxFiles files = find_sandbox_files();
   std::string library = fs::canonical(files.library).string();
   Connection process =
-      spawn_zygote(jail_command(files, false, TRITONRL_PYTHON, {}, {"-I", "-S", "-B", "-c", kHarness, library, body}));
+      spawn_zygote(jail_command(files, false, python_program(), {}, {"-I", "-S", "-B", "-c", kHarness, library, body}));
   std::string said;
   char buffer[4096];
   for (ssize_t n = 0; (n = ::read(process.stderr_fd, buffer, sizeof buffer)) > 0;) said.append(buffer, n);
@@ -303,4 +304,4 @@ TEST(SandboxProbe, JailRefusesBadUse) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::sandbox_test

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::syntax_test {
 namespace {
 
 TEST(Syntax, AcceptsModernPython) {
@@ -59,4 +59,4 @@ TEST(Syntax, AcceptsTheStandardLibrary) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::syntax_test

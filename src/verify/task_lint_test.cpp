@@ -8,7 +8,7 @@
 #include "verify/plan_graph.h"
 #include "verify/variants.h"
 
-namespace tritonrl {
+namespace tritonrl::task_lint_test {
 namespace {
 
 using testing::Contains;
@@ -100,4 +100,4 @@ TEST_F(TaskLint, VariantsAreProven) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::task_lint_test

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "verify/timing_json.h"
 
-namespace tritonrl {
+namespace tritonrl::timing_protocol_test {
 namespace {
 
 Reading reading(double reference_s, double candidate_s) { return {reference_s, candidate_s, 0, 0, 0}; }
@@ -91,4 +91,4 @@ TEST(TimingJson, GoesBothWays) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::timing_protocol_test

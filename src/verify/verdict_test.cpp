@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace tritonrl {
+namespace tritonrl::verdict_test {
 namespace {
 
 Verdict sample() {
@@ -101,4 +101,4 @@ TEST(Verdict, RefusesWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::verdict_test

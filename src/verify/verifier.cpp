@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -105,15 +106,15 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
   std::vector<std::string> missing = missing_protections(probe_sandbox(files));
   insist_on_sandbox(missing, config);
   if (!missing.empty()) log_warn(cat("weaker sandbox: ", join(missing, ", "), " missing"));
-  fs::path worker = fs::path(TRITONRL_SOURCE_DIR) / "worker";
-  fs::path python = config.python.empty() ? fs::path(TRITONRL_PYTHON) : fs::path(config.python);
+  fs::path worker = fs::path(source_dir()) / "worker";
+  fs::path python = config.python.empty() ? fs::path(python_program()) : fs::path(config.python);
   bool weaker = config.allow_weaker_sandbox;
   auto starter = [=](const std::string& cpus) {
     return [=](ZygoteKind kind) {
       fs::path script = fs::canonical(worker) / "zygote.py";
       std::vector<fs::path> visible{worker};
       std::vector<std::string> arguments{"-I", "-B"};
-      if (fs::path bytecode = TRITONRL_BUILD_DIR "/bytecode"; fs::exists(bytecode / "complete")) {
+      if (fs::path bytecode = build_dir() + "/bytecode"; fs::exists(bytecode / "complete")) {
         visible.push_back(bytecode);
         arguments.insert(arguments.end(), {"-X", "pycache_prefix=" + fs::canonical(bytecode).string()});
       }

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 
-namespace tritonrl {
+namespace tritonrl::verify_stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -142,4 +142,4 @@ TEST(VerifyStream, LeftWithoutFinishItEndsWhatIsUnderWayOnly) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::verify_stream_test

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "verify/fake_worker.h"
 
-namespace tritonrl {
+namespace tritonrl::zygote_test {
 namespace {
 
 using Status = JobAnswer::Status;
@@ -230,4 +230,4 @@ TEST(Zygote, OversizedJobIsLostWithoutHarm) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::zygote_test

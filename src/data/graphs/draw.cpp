@@ -12,7 +12,7 @@ namespace tritonrl::graphs {
 
 namespace {
 
-constexpr int kTries = 24;  // Operators tried for one place.
+constexpr int kOperatorTries = 24;  // Operators tried for one place.
 
 const Operator& must(const char* name) {
   const Operator* op = find_operator(name);
@@ -65,7 +65,7 @@ bool may_follow(const Draft& draft, const Operator& op, int x) {
 int one_more(Draft& draft, int x) {
   int64_t total = 0;
   for (const Operator& op : operators()) total += op.weight;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
+  for (int attempt = 0; attempt < kOperatorTries; ++attempt) {
     int64_t at = draft.rng.below(total);
     const Operator* chosen = nullptr;
     for (const Operator& op : operators()) {

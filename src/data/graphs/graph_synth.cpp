@@ -14,7 +14,7 @@ namespace tritonrl::graphs {
 
 namespace {
 
-constexpr uint64_t kTries = 4000;
+constexpr uint64_t kGraphTries = 4000;
 
 Type type_of(const std::string& name) {
   if (name == "float32") return Type::kFloat32;
@@ -48,13 +48,13 @@ void GraphStream::skip(const std::string& graph_hash) {
 
 Task GraphStream::next() {
   Rng rng = Rng(static_cast<uint64_t>(config_.seed)).at("graphs").at(static_cast<uint64_t>(position_));
-  for (uint64_t attempt = 0; attempt < kTries; ++attempt) {
+  for (uint64_t attempt = 0; attempt < kGraphTries; ++attempt) {
     Rng draws = rng.at(attempt);
     DrawConfig draw;
     draw.type = type_of(config_.dtypes[static_cast<size_t>(draws.below(static_cast<int64_t>(config_.dtypes.size())))]);
     draw.gpu_sizes = config_.sizes == "gpu";
     // When single operators run out, what was to be level 1 becomes level 2.
-    bool single = rng.at("level").uniform() < config_.level1_share && attempt < kTries / 10;
+    bool single = rng.at("level").uniform() < config_.level1_share && attempt < kGraphTries / 10;
     if (!single) {
       draw.fusion = draws.uniform() < config_.fusion_share;
       draw.nodes = 2;

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "base/build_paths.h"
 #include "base/text.h"
 #include "data/graphs/draw.h"
 #include "data/graphs/graph_synth.h"
@@ -21,7 +22,7 @@
 #include "data/synth.h"
 #include "data/task_facts.h"
 
-namespace tritonrl::graphs {
+namespace tritonrl::graphs::graphs_test {
 namespace {
 
 std::vector<Task> make(const GraphSynthConfig& config, int64_t count) {
@@ -246,11 +247,11 @@ TEST(Graphs, SolutionsComputeWhatSourcesDo) {
   for (const Task& task : make(config, 120)) lines += json_line(to_json(task)) + "\n";
   write_file(folder / "tasks.jsonl", lines);
   write_file(folder / "run.py", kRun);
-  std::string command = cat(TRITONRL_PYTHON, " -W ignore ", (folder / "run.py").string(), " ", folder.string());
+  std::string command = cat(python_program(), " -W ignore ", (folder / "run.py").string(), " ", folder.string());
   int status = std::system(command.c_str());
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   fs::remove_all(folder);
 }
 
 }  // namespace
-}  // namespace tritonrl::graphs
+}  // namespace tritonrl::graphs::graphs_test

@@ -65,6 +65,7 @@ const Operator* find_operator(const std::string& name);
 // Tables, one a file. Internal.
 std::vector<Operator> pointwise_operators();
 std::vector<Operator> row_operators();
-std::vector<Operator> structure_operators();  // Movement, pooling, matrix products, convolutions, norms, losses.
+std::vector<Operator> structure_operators();     // Movement, pooling, matrix products, convolutions, norms, losses.
+double log_sum(const std::vector<double>& row);  // log(sum(exp(v))), where exp itself would overflow, too.
 
 }  // namespace tritonrl::graphs

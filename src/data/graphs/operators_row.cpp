@@ -26,11 +26,6 @@ double variance(const Row& r) {
   for (double v : r) out += (v - m) * (v - m);
   return out / static_cast<double>(r.size());
 }
-double log_sum(const Row& r) {
-  double m = top(r), out = 0;
-  for (double v : r) out += std::exp(v - m);
-  return m + std::log(out);
-}
 Row scaled(Row r, double factor) {
   for (double& v : r) v *= factor;
   return r;
@@ -69,6 +64,12 @@ constexpr char kLow[] = "float(\"-inf\")";
 constexpr char kHigh[] = "float(\"inf\")";
 
 }  // namespace
+
+double log_sum(const Row& r) {
+  double m = top(r), out = 0;
+  for (double v : r) out += std::exp(v - m);
+  return m + std::log(out);
+}
 
 std::vector<Operator> row_operators() {
   std::vector<Operator> ops = {

@@ -67,12 +67,6 @@ Operator move(const char* name, const char* torch, int64_t weight, int arity = 1
   return op;
 }
 
-double log_sum(const Row& r) {
-  double m = *std::max_element(r.begin(), r.end()), out = 0;
-  for (double v : r) out += std::exp(v - m);
-  return m + std::log(out);
-}
-
 constexpr char kDeviation[] =
     "{t} = tl.sum({m}{ax}) / {n}\n{t2} = tl.where({mask}, {m} - {t}, 0.0)\n"
     "{t2} / tl.sqrt(tl.sum({t2} * {t2}{ax}) / {n} + {a})";

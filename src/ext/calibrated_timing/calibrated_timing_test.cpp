@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 
-namespace tritonrl::calibrated_timing {
+namespace tritonrl::calibrated_timing::calibrated_timing_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -249,4 +249,4 @@ TEST(CalibratedTiming, StoppingMeansTheGoalIsReached) {
 }
 
 }  // namespace
-}  // namespace tritonrl::calibrated_timing
+}  // namespace tritonrl::calibrated_timing::calibrated_timing_test

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 
-namespace tritonrl::curriculum {
+namespace tritonrl::curriculum::curriculum_test {
 namespace {
 
 std::vector<Task> tasks(int level1, int level2) {
@@ -248,4 +248,4 @@ TEST(Samplers, RefuseStatesOfOthersAndTaskSetsThatLackALevel) {
 }
 
 }  // namespace
-}  // namespace tritonrl::curriculum
+}  // namespace tritonrl::curriculum::curriculum_test

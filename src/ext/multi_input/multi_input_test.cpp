@@ -13,7 +13,7 @@
 #include "verify/fake_jobs.h"
 #include "verify/verifier.h"
 
-namespace tritonrl::multi_input {
+namespace tritonrl::multi_input::multi_input_test {
 namespace {
 
 using testing::ElementsAre;
@@ -361,4 +361,4 @@ TEST(MultiInputVerdict, ALostWorkerInAnyCaseIsAHarnessFault) {
 }
 
 }  // namespace
-}  // namespace tritonrl::multi_input
+}  // namespace tritonrl::multi_input::multi_input_test

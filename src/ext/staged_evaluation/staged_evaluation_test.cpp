@@ -11,7 +11,7 @@
 #include "verify/fake_jobs.h"
 #include "verify/verifier.h"
 
-namespace tritonrl::staged_evaluation {
+namespace tritonrl::staged_evaluation::staged_evaluation_test {
 namespace {
 
 StageResult result(Stage stage, Outcome outcome) { return {stage, outcome, 0, ""}; }
@@ -126,4 +126,4 @@ TEST(Staged, SameVerdictAsEveryStageForLessWork) {
 }
 
 }  // namespace
-}  // namespace tritonrl::staged_evaluation
+}  // namespace tritonrl::staged_evaluation::staged_evaluation_test

@@ -6,7 +6,7 @@
 namespace tritonrl {
 namespace {
 
-constexpr double kEps = 1e-8;
+constexpr double kVarianceFloor = 1e-8;
 
 class ReinforcePlusPlus : public Credit {
  public:
@@ -25,7 +25,7 @@ class ReinforcePlusPlus : public Credit {
       if (tokens < 2) return;
       double middle = sum / tokens;
       each([&](double a, double count) { squares += count * (a - middle) * (a - middle); });
-      double scale = 1 / std::sqrt(squares / (tokens - 1) + kEps);
+      double scale = 1 / std::sqrt(squares / (tokens - 1) + kVarianceFloor);
       each([&](double& a, double) { a = squares > 0 ? (a - middle) * scale : 0; });
     });
   }

@@ -8,7 +8,7 @@
 
 #include "train/credit/credit.h"
 
-namespace tritonrl {
+namespace tritonrl::returns_test {
 namespace {
 
 using Rewards = std::vector<std::optional<double>>;
@@ -162,4 +162,4 @@ TEST(Turns, BestOfNKeepsTheBestAnswersOfAllTurns) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::returns_test

@@ -14,13 +14,6 @@
 namespace tritonrl {
 namespace {
 
-constexpr int64_t kChunk = int64_t{1} << 25;  // Elements looked at together.
-
-template <class Fn>
-void in_chunks(int64_t numel, const Fn& fn) {
-  for (int64_t at = 0; at < numel; at += kChunk) fn(at, std::min(kChunk, numel - at));
-}
-
 // A vector with a stride is flat already, but not contiguous.
 at::Tensor flat(const at::Tensor& tensor) { return tensor.reshape({-1}).contiguous(); }
 

@@ -10,7 +10,7 @@
 #include "verify/gpu/value_marks.h"
 #include "verify/gpu_lane.h"
 
-namespace tritonrl {
+namespace tritonrl::device_kernels_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -89,4 +89,4 @@ TEST_F(DeviceKernels, MarksShowEveryByte) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::device_kernels_test

@@ -19,14 +19,8 @@
 namespace tritonrl {
 namespace {
 
-constexpr int64_t kChunk = int64_t{1} << 25;  // Elements that ATen's operators look at together.
 constexpr unsigned kThreads = 256, kBlocksPerProcessor = 8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-template <class Fn>
-void in_chunks(int64_t numel, const Fn& fn) {
-  for (int64_t at = 0; at < numel; at += kChunk) fn(at, std::min(kChunk, numel - at));
-}
 
 // --- Kernels: (truth, other, count, a, b, out of three 64-bit words).
 

@@ -8,9 +8,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tritonrl {
+
+// Calls fn(first, count) for pieces of `numel` elements that ATen's operators look at together.
+template <class Fn>
+void in_chunks(int64_t numel, const Fn& fn) {
+  constexpr int64_t kChunk = int64_t{1} << 25;
+  for (int64_t at = 0; at < numel; at += kChunk) fn(at, std::min(kChunk, numel - at));
+}
 
 // Over the elements that are finite in both: sums of truth^2 and of (other - truth)^2, and their number.
 struct ErrorMoments {

@@ -8,13 +8,14 @@
 #include <chrono>
 #include <future>
 
+#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "verify/gpu_path.h"
 #include "verify/sandbox.h"
 #include "verify/verifier.h"
 
-namespace tritonrl {
+namespace tritonrl::lane_test {
 namespace {
 
 using testing::HasSubstr;
@@ -59,10 +60,10 @@ class LaneTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     SandboxFiles files = find_sandbox_files();
-    std::filesystem::path worker = TRITONRL_SOURCE_DIR "/worker";
+    std::filesystem::path worker = source_dir() + "/worker";
     pool_ =
         ZygotePool::open([=](ZygoteKind kind) {
-          return spawn_zygote(jail_command(files, true, TRITONRL_PYTHON, {worker},
+          return spawn_zygote(jail_command(files, true, python_program(), {worker},
                                            {"-I", "-B", (worker / "zygote.py").string(), "--mode", to_string(kind),
                                             "--sandbox-library", std::filesystem::canonical(files.library).string()}));
         }).release();
@@ -312,9 +313,9 @@ TEST_F(LaneTest, WhoIsToBlameForLostReplayers) {
   ASSERT_EQ(reference->failure, "");
   auto program = std::filesystem::temp_directory_path() / cat("dying_replayer_", ::getpid());
   for (int signal : {SIGKILL, SIGSEGV, SIGABRT}) {
-    write_file(program, cat("#!", TRITONRL_PYTHON, " -I\n", replace_all(kDyingReplayer, "%SIGNAL%", cat(signal))));
+    write_file(program, cat("#!", python_program(), " -I\n", replace_all(kDyingReplayer, "%SIGNAL%", cat(signal))));
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-    auto judge = Channel::start({cat(TRITONRL_BUILD_DIR, "/tritonrl_judge"), "cpu", program.string()});
+    auto judge = Channel::start({cat(build_dir(), "/tritonrl_judge"), "cpu", program.string()});
     auto ask = [&](const Json& question, const std::string& payload = "") {
       ChannelMessage reply;
       judge->send(question, payload);
@@ -338,7 +339,7 @@ TEST_F(LaneTest, WhoIsToBlameForLostReplayers) {
 }
 
 TEST(Judge, GivesUpAGpuOnWhichNoReplayerComesUp) {
-  auto judge = Channel::start({cat(TRITONRL_BUILD_DIR, "/tritonrl_judge"), "cpu", "/bin/false"});
+  auto judge = Channel::start({cat(build_dir(), "/tritonrl_judge"), "cpu", "/bin/false"});
   judge->send({{"do", "hello"}});
   ChannelMessage reply;
   ASSERT_EQ(judge->receive(&reply, 60), Channel::Answer::kCame);
@@ -414,4 +415,4 @@ TEST_F(LaneTest, TimingNeedsAGpu) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::lane_test

@@ -14,7 +14,7 @@ constexpr int64_t kAlignment = 16;                // Of addresses, strides and t
 constexpr int64_t kMaxBox = 256;                  // Elements a dimension.
 constexpr int64_t kMaxStride = int64_t{1} << 40;  // Bytes.
 constexpr int kSwizzles = 4;                      // None, 32, 64, 128 bytes.
-constexpr int kTypes = 13;                        // Those without sub-byte elements.
+constexpr int kDriverTypes = 13;                  // Those without sub-byte elements.
 
 [[noreturn]] void tampered(const std::string& message) { throw ReplayFailure{Outcome::kTampered, message}; }
 [[noreturn]] void refused(const std::string& message) { throw ReplayFailure{Outcome::kRuntimeError, message}; }
@@ -40,7 +40,7 @@ TmaMetadata one_metadata(const Json& json) {
   TmaMetadata out;
   out.swizzle = static_cast<int>(integer(json, "swizzle", 0, kSwizzles - 1));
   out.elem_size = static_cast<int>(integer(json, "elem_size", 1, 8));
-  out.elem_type = driver_type(integer(json, "elem_type", 0, kTypes - 1));
+  out.elem_type = driver_type(integer(json, "elem_type", 0, kDriverTypes - 1));
   auto block = json.find("block_size");
   if (block == json.end() || !block->is_array() || block->empty() || block->size() > kMaxRank) {
     tampered("a descriptor's metadata lacks a block_size of 1 to 5 dimensions");

@@ -8,7 +8,7 @@
 
 #include "verify/gpu/tape.h"
 
-namespace tritonrl {
+namespace tritonrl::tensor_map_test {
 namespace {
 
 using testing::ElementsAre;
@@ -183,4 +183,4 @@ TEST(TensorMap, ADescriptorStaysInsideItsTensorsMemory) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::tensor_map_test

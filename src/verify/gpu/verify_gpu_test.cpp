@@ -10,7 +10,7 @@
 #include "verify/gpu/tape.h"
 #include "verify/gpu_lane.h"
 
-namespace tritonrl {
+namespace tritonrl::verify_gpu_test {
 namespace {
 
 using testing::HasSubstr;
@@ -247,4 +247,4 @@ TEST_F(TapeTest, WhatDoesNotFitIsTheRecordingsFailure) {
 }
 
 }  // namespace
-}  // namespace tritonrl
+}  // namespace tritonrl::verify_gpu_test

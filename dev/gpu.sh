@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What is run by hand on a GPU machine: dev/gpu.sh VERB [ARGUMENTS ...]. `dev/gpu.sh help VERB` tells all about one.
+#
+# Every verb builds what it runs. Paths are relative to the clone. Its environment:
+#   PREFIX  folder of tools/make_offline_prefix.sh, for a machine without a network (with a numpy wheel in PREFIX/whl where the
+#           machine's numpy is too new for Triton's interpreter); without it, .deps of tools/setup.sh is used
+#   BUILD   build folder (/tmp/build), in which a second call finds what the first one built
+#   OUT     what is to be kept (/tmp/gpu): logs, verdicts, runs
+#   LIMIT   seconds after which the verb's longest command is stopped (560)
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD:-/tmp/build} out=${OUT:-/tmp/gpu}
+
+tables() { python3 dev/tables.py "$@"; }
+limited() { timeout "${LIMIT:-560}" "$@"; }
+
+compile() {  # compile TARGET ...
+  local options=()
+  mkdir -p "$out"
+  [[ "$*" != *bench_* ]] || options+=(-DTRITONRL_BENCH=ON)
+  [ ! -d "${PREFIX:-}/whl" ] || python3 -m pip install -q --no-index --no-deps --force-reinstall "$PREFIX"/whl/*.whl 2>&1 | tail -n 1
+  [ -z "${PREFIX:-}" ] || options+=(-DTRITONRL_DEPS="$(realpath "$PREFIX")" -DTRITONRL_PYTHON="$(command -v python3)")
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "${options[@]}" >"$out/cmake.log" 2>&1 ||
+    { tail -n 20 "$out/cmake.log"; exit 1; }
+  time ninja -C "$build" -j"$(nproc)" "$@" >"$out/build.log" 2>&1 || { grep -E "error|FAILED" "$out/build.log" | head -n 20; exit 1; }
+}
+
+compile_program() { compile tritonrl tritonrl_judge tritonrl_replay; }
+
+import_model() {  # Sets model: MODEL itself if it is a folder, else what its GGUF file is imported to.
+  model=$1
+  [ -d "$model" ] && return
+  model=/tmp/models/$(basename "$1" .gguf)
+  [ -f "$model/config.json" ] || "$build/tritonrl" model import "$1" "$model"
+}
+
+verify_batch() {  # verify_batch NAME [ARGUMENTS of tritonrl verify ...]: OUT/NAME_jobs.jsonl to OUT/NAME_verdicts.jsonl
+  rm -f "$out/$1_verdicts.jsonl"
+  limited "$build/tritonrl" verify --batch "$out/$1_jobs.jsonl" --out "$out/$1_verdicts.jsonl" "${@:2}" >"$out/$1.log" 2>&1 ||
+    { tail -n 5 "$out/$1.log"; return 1; }
+}
+
+train_run() {  # train_run NAME [ARGUMENTS of tritonrl train ...]: a run in OUT, with the same verify.seed as its peers
+  exec "$build/tritonrl" train "${@:2}" --set run.folder="$out" --set run.name="$1" --set verify.seed=4294967311
+}
+
+# help [VERB]: these lines, or all about one verb
+verb_help() {
+  awk -v verb="${1:-}" '
+    NR < 3 { next }
+    /^#/ { text = text substr($0, 3) "\n"; next }
+    text != "" && match($0, /^verb_[a-z]+/) {
+      if (verb == "") sub(/\n.*/, "\n", text)
+      if (verb == "" || substr($0, 6, RLENGTH - 5) == verb) printf "%s", text
+    }
+    $0 == "" && verb == "" && !told { print text; told = 1 }
+    { text = "" }' dev/gpu.sh | grep '' || { echo "gpu.sh: no verb $1; dev/gpu.sh help lists them" >&2; return 2; }
+}
+
+# build [TARGET ...]: builds (without a name: everything), says what the machine has
+verb_build() {
+  compile "${@:-all}"
+  [ ! -x "$build/tritonrl" ] || "$build/tritonrl" doctor
+}
+
+# test [ARGUMENTS of ctest ...]: the tests that use a GPU, or all that ctest is asked for (-j4: all)
+# Without arguments gpu_test, verify_gpu_test and the case files are built and run; with arguments everything is built.
+# OUT/ctest.log holds everything. Some tests want the quickstart's model: TRITONRL_MODEL_DIR, its folder.
+verb_test() {
+  local status=0
+  if [ $# = 0 ]; then
+    compile gpu_test verify_gpu_test cases_test tritonrl_judge tritonrl_replay
+    set -- -R '^(gpu_test|verify_gpu_test|cases_test|cases_every_stage_test)$'
+  else
+    compile all
+  fi
+  limited ctest --test-dir "$build" -V "$@" >"$out/ctest.log" 2>&1 || status=$?
+  grep -E 'Failure|FAILED|PASSED|SKIPPED|expected|verdict|Test +#|tests passed' "$out/ctest.log" | tail -n 80 || true
+  return $status
+}
+
+# train MODEL NAME:ARGUMENTS ...: trains once for each NAME:ARGUMENTS
+# MODEL is a folder or a GGUF file. Each NAME:ARGUMENTS, for instance "gpu:configs/gpu.yaml --set rl.steps=4", is one
+# `tritonrl train` in /tmp/runs/NAME; OUT gets NAME.log and the run without its weights.
+verb_train() {
+  local gguf=${1:?MODEL} job name arguments failed=0
+  compile_program
+  import_model "$gguf"
+  for job in "${@:2}"; do
+    name=${job%%:*}
+    echo "=== $name: ${job#*:}"
+    read -ra arguments <<<"${job#*:}"
+    time limited "$build/tritonrl" train "${arguments[@]}" --set policy.model="$model" --set run.folder=/tmp/runs --set run.name="$name" \
+      >"$out/$name.log" 2>&1 || failed=1
+    grep -E 'level|took|verified|^E|error' "$out/$name.log" | tail -n 30 || true
+    tar -C /tmp/runs -czf "$out/$name.tar.gz" --exclude='*.safetensors' --exclude=tokenizer.json "$name" || failed=1
+  done
+  return $failed
+}
+
+# ablate MODEL [ARGUMENTS of tritonrl ablate ...]: an ablation: of the extensions, or of MATRIX=algorithms
+# MODEL is a folder or a GGUF file. MATRIX names a file of configs/ablate (extensions). Cells lie in /tmp/ablation and go on
+# when the verb is run again; OUT gets ablation.json, its pages and each cell's results. One cell a GPU at a time.
+verb_ablate() {
+  local gguf=${1:?MODEL} matrix=${MATRIX:-extensions} status=0
+  compile_program
+  import_model "$gguf"
+  sed "s|^folder:.*|folder: /tmp/ablation|" "configs/ablate/$matrix.yaml" >"configs/ablate/$matrix.here.yaml"
+  limited "$build/tritonrl" ablate "configs/ablate/$matrix.here.yaml" --set policy.model="$model" "${@:2}" || status=$?
+  cp "/tmp/ablation/$matrix"/ablation.* "$out/" || true
+  tar -C /tmp/ablation -czf "$out/cells.tar.gz" --exclude='*.safetensors' --exclude=tokenizer.json --exclude=verdicts.jsonl "$matrix"
+  return $status
+}
+
+# data COUNT [ARGUMENTS of tritonrl data synth ...]: makes COUNT tasks with verified solutions and says what they are
+# Continues where it was stopped (/tmp/tasks.jsonl). OUT gets the verdicts, the page of `data stats` and, packed, the tasks.
+verb_data() {
+  local count=${1:?COUNT} tasks=/tmp/tasks.jsonl
+  compile_program
+  time limited "$build/tritonrl" data synth --solved "$count" --out $tasks --verify --set 'verify.skip_stages=[time]' "${@:2}" 2>&1 |
+    tail -n 40 || true
+  wc -l $tasks* || true
+  gzip -c $tasks.verdicts.jsonl >"$out/verdicts.jsonl.gz"
+  gzip -c $tasks >"$out/tasks.jsonl.gz"
+  "$build/tritonrl" data stats $tasks --out "$out/stats.html"
+}
+
+# overlap CONFIG [ARGUMENTS of tritonrl train ...]: what overlap brings, and whether it disturbs what is timed
+# The same RL steps one thing after the other (apart), verifying while sampling (beside), sampling ahead too (ahead), and one
+# after the other again; SFT is done once. Prints seconds a step by phase, and how far the times (against the reference) of
+# equal answers are from those of the first run: the second sequential run shows what timing does by itself.
+verb_overlap() {
+  local name stream staleness start=()
+  : "${1:?CONFIG}"
+  compile_program
+  while read -r name stream staleness; do
+    (train_run "$name" "$@" "${start[@]}" --set rl.stream="$stream" --set eval.stream="$stream" --set rl.staleness="$staleness" \
+      --set rl.loss.correction=token) </dev/null >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; return 1; }
+    start=(--set run.start_from="$out/apart")
+  done <<<$'apart false 0\nbeside true 0\nahead true 1\nagain false 0'
+  tables overlap "$out"
+}
+
+# recorded RUN [ARGUMENTS of tritonrl verify ...]: staged evaluation against running everything, on a run's answers
+# RUN is a run directory with RL steps. Each of the two stage orders with each of the two timings, twice.
+verb_recorded() {
+  local run=${1:?RUN} what start
+  compile_program
+  tables jobs "$run" "$out/recorded_jobs.jsonl"
+  for what in {1,2}\ {staged,all}\ {plain,calibrated}; do
+    start=$(date +%s.%N)
+    verify_batch recorded --config configs/gpu.yaml --set stages.type="$(cut -d' ' -f2 <<<"$what")" --set timing.type="${what##* }" "${@:2}"
+    tables recorded "$out/recorded_verdicts.jsonl" "$out/recorded.log" "$what" "$start"
+  done
+}
+
+# resume START KILLS CONFIG ... [ARGUMENTS of tritonrl train ...]: kills a run at random moments and continues it
+# On the CPU such a run equals one that was never killed bit for bit (kills); on a GPU sums depend on what else is in a batch.
+# START is a run whose supervised part is taken over. Kills come AFTER (14) to AFTER + WITHIN (14) seconds behind a start.
+# Prints each step's rewards of three runs: whole, again (also never killed: what chance does by itself) and killed.
+verb_resume() {
+  local start=${1:?START} kills=${2:?KILLS} killed=0 job after
+  shift 2
+  set -- "$@" --set run.start_from="$start"
+  compile_program
+  (train_run whole "$@") >"$out/whole.log" 2>&1
+  (train_run again "$@") >"$out/again.log" 2>&1
+  : >"$out/killed.log"
+  while [ "$killed" -lt "$kills" ]; do
+    (train_run killed "$@") >>"$out/killed.log" 2>&1 &
+    job=$!
+    after=$((RANDOM % ${WITHIN:-14} + ${AFTER:-14})).$((RANDOM % 10))
+    sleep "$after"
+    kill -9 "$job" 2>/dev/null || { echo "the run ended by itself before kill $((killed + 1))"; wait "$job" || true; break; }
+    wait "$job" 2>/dev/null || true
+    killed=$((killed + 1))
+    echo "kill $killed after $after s: $(grep -c '"phase":"rl"' "$out/killed/steps.jsonl" 2>/dev/null || echo no) steps made"
+  done
+  (train_run killed "$@") >>"$out/killed.log" 2>&1
+  tables resume "$out"
+}
+
+# kills [COUNT]: needs no GPU: a tiny run, killed at random moments (20), ends with the same bits
+# Steps, rollouts, adapters and optimizer are held against those of a run that was never killed. BUILD=build/release takes
+# the build of ./test.sh.
+verb_kills() {
+  compile safety_test
+  export TRITONRL_KILLS=${1:-20} OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+  "$(find "$build" -name safety_test -type f)" --gtest_filter='Safety.KilledAtRandomMoments*'
+}
+
+# storm [JOBS] [SECONDS]: many mixed jobs (1000), one in ten faulting, a replayer killed every few SECONDS (5)
+# Every verdict must be what the case's file says.
+verb_storm() {
+  local jobs=${1:-1000} verifier victim kills=0 status=0
+  compile_program
+  tables storm_jobs "$out/storm_jobs.jsonl" "$jobs"
+  verify_batch storm --set verify.tiny_deadline_s=3 &
+  verifier=$!
+  while kill -0 "$verifier" 2>/dev/null; do
+    sleep "${2:-5}"
+    victim=$(pgrep -x tritonrl_replay | shuf -n 1) || continue  # One is at work, one stands by; either may be hit.
+    if kill -KILL "$victim" 2>/dev/null; then kills=$((kills + 1)); fi
+  done
+  wait "$verifier" || status=$?
+  echo "verify --batch: exit $status, replayers killed: $kills"
+  tables storm "$out/storm_verdicts.jsonl" "$jobs"
+}
+
+# stream [ARGUMENTS of tritonrl verify ...]: 400 stored answers keep their outcomes (tests/golden/verifier)
+verb_stream() {
+  local golden=tests/golden/verifier device=cpu
+  [ ! -e /dev/nvidiactl ] || device=gpu
+  compile_program
+  python3 dev/verifier_stream.py jobs $golden/stream.jsonl.xz "$out/stream_jobs.jsonl"
+  verify_batch stream "$@"
+  python3 dev/verifier_stream.py outcomes "$out/stream_verdicts.jsonl" "$out/outcomes_$device.json"
+  python3 dev/verifier_stream.py compare "$out/outcomes_$device.json" $golden/outcomes_$device.json
+}
+
+# timing [ARGUMENTS of bench_timing ...]: how well candidates are timed; OUT/timing.txt holds everything
+verb_timing() {
+  compile bench_timing
+  time limited "$build/bench/bench_timing" "$@" >"$out/timing.txt" 2>"$out/timing.err" || { tail -n 5 "$out/timing.err"; return 1; }
+  grep -vE '^\{' "$out/timing.txt" | cut -c 1-400
+}
+
+# references TASKS.jsonl [ARGUMENTS of bench_references ...]: each task's reference judged against itself
+verb_references() {
+  : "${1:?TASKS.jsonl}"
+  compile bench_references
+  time limited "$build/bench/bench_references" "$@" >"$out/references.jsonl" 2>"$out/references.err" || true
+  tail -n 8 "$out/references.err"
+  tables references "$out/references.jsonl"
+}
+
+declare -F "verb_${1:-help}" >/dev/null || set -- help "$1"
+"verb_${1:-help}" "${@:2}"

@@ -36,16 +36,14 @@ std::unique_ptr<ZygotePool> open_pool() {
   });
 }
 
-StageEnd record(ZygotePool& pool, Json args, Blob* blob) {
+Finding record(ZygotePool& pool, Json args, Blob* blob) {
   Job job{"record", std::move(args), ""};
   job.deadline_s = 120;
   job.memory_bytes = int64_t{4} << 30;
   JobAnswer answer = pool.run(ZygoteKind::kRecord, std::move(job));
   auto parsed = parse_blob(std::move(answer.result), answer.nonce);
-  if (!parsed) return {Outcome::kHarnessFault, cat(parsed.why, " ", answer.stderr_tail)};
-  if (const auto& failure = parsed.value->failure) {
-    return {outcome_from_string(failure->kind).value_or(Outcome::kTampered), failure->message};
-  }
+  if (!parsed) return {Rule::kVerifierFailed, cat(parsed.why, " ", answer.stderr_tail)};
+  if (parsed.value->failure) return *parsed.value->failure;
   *blob = std::move(*parsed.value);
   return {};
 }
@@ -93,20 +91,21 @@ int run(int argc, char** argv) {
       double began = now_s();
       auto reference = references.ask(row.task, {{"full", {}, false, seeds}}, 77);
       row.out["record_reference_s"] = now_s() - began;
-      StageEnd ended{reference->failure.empty() ? Outcome::kPass : Outcome::kUnsupported, reference->failure};
-      if (ended.outcome == Outcome::kPass && !record_only) {
+      Finding ended;
+      if (!reference->failure.empty()) ended = {Rule::kReferenceFailed, reference->failure};
+      if (ended.passed() && !record_only) {
         GpuPath path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
         began = now_s();
         ended = path.record(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
                             [&](Json args, Blob* blob) { return record(*pool, std::move(args), blob); });
         row.out["record_candidate_s"] = now_s() - began;
-        if (ended.outcome == Outcome::kPass) {
+        if (ended.passed()) {
           ended = path.lease();
           began = now_s();
-          if (ended.outcome == Outcome::kPass) ended = path.full_run(120, false);
+          if (ended.passed()) ended = path.full_run(120, false);
           row.out["run_s"] = now_s() - began;
         }
-        if (ended.outcome == Outcome::kPass && time) {
+        if (ended.passed() && time) {
           began = now_s();
           ended = path.time(120);
           row.out["time_s"] = now_s() - began;
@@ -124,7 +123,7 @@ int run(int argc, char** argv) {
           }
         }
       }
-      if (ended.outcome == Outcome::kPass && lint) {
+      if (ended.passed() && lint) {
         GpuPath path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
         TaskFindings found;
         began = now_s();
@@ -133,8 +132,8 @@ int run(int argc, char** argv) {
         row.out["flags"] = found.flags;
         row.out["drops"] = {found.drops_tried, found.drops_impossible};
       }
-      row.out["outcome"] = to_string(ended.outcome);
-      if (ended.outcome != Outcome::kPass) row.out["message"] = ended.message.substr(0, 300);
+      row.out["outcome"] = to_string(ended.outcome());
+      if (!ended.passed()) row.out["message"] = human_text(ended).substr(0, 300);
       std::lock_guard lock(mutex);
       std::cout << row.out.dump() << std::endl;
     }

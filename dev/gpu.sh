@@ -49,8 +49,7 @@ train_run() {  # train_run NAME [ARGUMENTS of tritonrl train ...]: a run in OUT,
 # help [VERB]: these lines, or all about one verb
 verb_help() {
   awk -v verb="${1:-}" '
-    NR < 3 { next }
-    /^#/ { text = text substr($0, 3) "\n"; next }
+    NR > 2 && /^#/ { text = text substr($0, 3) "\n"; next }
     text != "" && match($0, /^verb_[a-z]+/) {
       if (verb == "") sub(/\n.*/, "\n", text)
       if (verb == "" || substr($0, 6, RLENGTH - 5) == verb) printf "%s", text
@@ -69,13 +68,9 @@ verb_build() {
 # Without arguments gpu_test, verify_gpu_test and the case files are built and run; with arguments everything is built.
 # OUT/ctest.log holds everything. Some tests want the quickstart's model: TRITONRL_MODEL_DIR, its folder.
 verb_test() {
-  local status=0
-  if [ $# = 0 ]; then
-    compile gpu_test verify_gpu_test cases_test tritonrl_judge tritonrl_replay
-    set -- -R '^(gpu_test|verify_gpu_test|cases_test|cases_every_stage_test)$'
-  else
-    compile all
-  fi
+  local targets=(gpu_test verify_gpu_test cases_test tritonrl_judge tritonrl_replay) status=0
+  if [ $# = 0 ]; then set -- -R '^(gpu_test|verify_gpu_test|cases_test|cases_every_stage_test)$'; else targets=(all); fi
+  compile "${targets[@]}"
   limited ctest --test-dir "$build" -V "$@" >"$out/ctest.log" 2>&1 || status=$?
   grep -E 'Failure|FAILED|PASSED|SKIPPED|expected|verdict|Test +#|tests passed' "$out/ctest.log" | tail -n 80 || true
   return $status
@@ -121,7 +116,6 @@ verb_data() {
   compile_program
   time limited "$build/tritonrl" data synth --solved "$count" --out $tasks --verify --set 'verify.skip_stages=[time]' "${@:2}" 2>&1 |
     tail -n 40 || true
-  wc -l $tasks* || true
   gzip -c $tasks.verdicts.jsonl >"$out/verdicts.jsonl.gz"
   gzip -c $tasks >"$out/tasks.jsonl.gz"
   "$build/tritonrl" data stats $tasks --out "$out/stats.html"
@@ -136,8 +130,8 @@ verb_overlap() {
   : "${1:?CONFIG}"
   compile_program
   while read -r name stream staleness; do
-    (train_run "$name" "$@" "${start[@]}" --set rl.stream="$stream" --set eval.stream="$stream" --set rl.staleness="$staleness" \
-      --set rl.loss.correction=token) </dev/null >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; return 1; }
+    (train_run "$name" "$@" "${start[@]}" --set rl.stream="$stream" --set eval.stream="$stream" --set rl.staleness="$staleness") \
+      </dev/null >"$out/$name.log" 2>&1 || { tail -n 5 "$out/$name.log"; return 1; }
     start=(--set run.start_from="$out/apart")
   done <<<$'apart false 0\nbeside true 0\nahead true 1\nagain false 0'
   tables overlap "$out"
@@ -146,12 +140,13 @@ verb_overlap() {
 # recorded RUN [ARGUMENTS of tritonrl verify ...]: staged evaluation against running everything, on a run's answers
 # RUN is a run directory with RL steps. Each of the two stage orders with each of the two timings, twice.
 verb_recorded() {
-  local run=${1:?RUN} what start
+  local run=${1:?RUN} what stages timing start
   compile_program
   tables jobs "$run" "$out/recorded_jobs.jsonl"
   for what in {1,2}\ {staged,all}\ {plain,calibrated}; do
+    read -r _ stages timing <<<"$what"
     start=$(date +%s.%N)
-    verify_batch recorded --config configs/gpu.yaml --set stages.type="$(cut -d' ' -f2 <<<"$what")" --set timing.type="${what##* }" "${@:2}"
+    verify_batch recorded --config configs/gpu.yaml --set stages.type="$stages" --set timing.type="$timing" "${@:2}"
     tables recorded "$out/recorded_verdicts.jsonl" "$out/recorded.log" "$what" "$start"
   done
 }
@@ -176,23 +171,21 @@ verb_resume() {
     kill -9 "$job" 2>/dev/null || { echo "the run ended by itself before kill $((killed + 1))"; wait "$job" || true; break; }
     wait "$job" 2>/dev/null || true
     killed=$((killed + 1))
-    echo "kill $killed after $after s: $(grep -c '"phase":"rl"' "$out/killed/steps.jsonl" 2>/dev/null || echo no) steps made"
+    echo "kill $killed after $after s: $(grep -c '"phase":"rl"' "$out/killed/steps.jsonl" 2>/dev/null || true) steps made"
   done
   (train_run killed "$@") >>"$out/killed.log" 2>&1
   tables resume "$out"
 }
 
 # kills [COUNT]: needs no GPU: a tiny run, killed at random moments (20), ends with the same bits
-# Steps, rollouts, adapters and optimizer are held against those of a run that was never killed. BUILD=build/release takes
-# the build of ./test.sh.
+# Compared are steps, rollouts, adapters and optimizer. BUILD=build/release takes the build of ./test.sh.
 verb_kills() {
   compile safety_test
   export TRITONRL_KILLS=${1:-20} OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
   "$(find "$build" -name safety_test -type f)" --gtest_filter='Safety.KilledAtRandomMoments*'
 }
 
-# storm [JOBS] [SECONDS]: many mixed jobs (1000), one in ten faulting, a replayer killed every few SECONDS (5)
-# Every verdict must be what the case's file says.
+# storm [JOBS] [SECONDS]: many mixed jobs (1000), one in ten faulting, a replayer killed every SECONDS (5): verdicts as the cases say
 verb_storm() {
   local jobs=${1:-1000} verifier victim kills=0 status=0
   compile_program
@@ -210,14 +203,15 @@ verb_storm() {
 }
 
 # stream [ARGUMENTS of tritonrl verify ...]: 400 stored answers keep their outcomes (tests/golden/verifier)
+# Runs without a GPU, too. OUT/outcomes_gpu.json or OUT/outcomes_cpu.json are the outcomes found; exit 1 if one differs.
 verb_stream() {
   local golden=tests/golden/verifier device=cpu
   [ ! -e /dev/nvidiactl ] || device=gpu
   compile_program
-  python3 dev/verifier_stream.py jobs $golden/stream.jsonl.xz "$out/stream_jobs.jsonl"
+  tables stream_jobs $golden/stream.jsonl.xz "$out/stream_jobs.jsonl"
   verify_batch stream "$@"
-  python3 dev/verifier_stream.py outcomes "$out/stream_verdicts.jsonl" "$out/outcomes_$device.json"
-  python3 dev/verifier_stream.py compare "$out/outcomes_$device.json" $golden/outcomes_$device.json
+  tables stream_outcomes "$out/stream_verdicts.jsonl" "$out/outcomes_$device.json"
+  tables stream_compare "$out/outcomes_$device.json" $golden/outcomes_$device.json
 }
 
 # timing [ARGUMENTS of bench_timing ...]: how well candidates are timed; OUT/timing.txt holds everything

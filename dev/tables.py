@@ -9,10 +9,15 @@
     overlap OUT                        seconds a step of the runs in OUT, and how far their times are from those of the first
     resume OUT                         steps, rewards and answers of the runs in OUT
     references ROWS.jsonl              what bench_references said of each task
+    stream_make TASKS.jsonl STREAM.xz  400 answers: case files that end soon, solutions of TASKS with and without one mistake each
+    stream_jobs STREAM.xz JOBS.jsonl   the stream as jobs for `tritonrl verify --batch`
+    stream_outcomes VERDICTS OUT.json  one line an answer: outcome and where it ended
+    stream_compare OUT.json EXPECTED   prints what differs; exit 1 if anything does
 """
 import collections
 import inspect
 import json
+import lzma
 import pathlib
 import random
 import re
@@ -21,6 +26,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+FAULTING = {"infinite_kernel", "illegal_address", "far_out_of_bounds", "huge_allocation", "device_print_flood", "huge_grid",
+            "prints_forever", "kills_parent"}
+WAITING = ("infinite_loop", "sleeps_forever", "fork_bomb", "timeout")
 
 
 def read_lines(path):
@@ -28,9 +37,29 @@ def read_lines(path):
         return [json.loads(line) for line in file]
 
 
-def write_lines(path, rows):
-    with open(path, "w", encoding="utf-8") as file:
+def read_json(path):
+    return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+
+
+def write_lines(path, rows, opened=open):
+    with opened(path, "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def counted(rows):
+    return collections.Counter(row["outcome"] for row in rows)
+
+
+def case_files():
+    for path in sorted((ROOT / "tests/cases").glob("*/*.py")):
+        if path.parent.name != "tasks":
+            text = path.read_text()
+            head = dict(line[2:].split(": ", 1) for line in text.split("\n")[:5] if line.startswith("# ") and ": " in line)
+            yield path, text, head
+
+
+def inline_task(task, *keys):
+    return {"code": task["source"], **{key: task[key] for key in keys if key in task}}
 
 
 def quantile(ordered, share):
@@ -48,9 +77,8 @@ def jobs(run, out):
     for path in sorted(run.glob("rollouts/step_*.jsonl")):
         for line in read_lines(path):
             task = tasks[line["task_id"]]
-            what = {"code": task["source"], **{key: task[key] for key in ("id", "level", "tiny", "larger") if key in task}}
             name = f"{path.stem}/{len(found)}/{line['task_id']}#{line['sample_index']}"
-            found.append({"id": name, "task": what, "candidate": {"text": line["text"]}})
+            found.append({"id": name, "task": inline_task(task, "id", "level", "tiny", "larger"), "candidate": {"text": line["text"]}})
     write_lines(out, found)
     print(f"{len(found)} jobs of {len(tasks)} tasks")
 
@@ -60,27 +88,18 @@ def recorded(verdicts, log, label, start):
     rows = read_lines(verdicts)
     took = re.findall(r"candidates/s, took ([^,\n]*)", pathlib.Path(log).read_text(encoding="utf-8"))
     busy = sum(stage["seconds"] for row in rows for stage in row["stages"])
-    outcomes = dict(collections.Counter(row["outcome"] for row in rows))
     print(f"{label:20} {len(rows)} candidates, verifying took {took}, with start-up {seconds:.1f} s, "
-          f"{1e3 * busy / len(rows):.1f} ms a candidate summed over stages; {outcomes}")
-
-
-FAULTING = {"infinite_kernel", "illegal_address", "far_out_of_bounds", "huge_allocation", "device_print_flood", "huge_grid",
-            "prints_forever", "kills_parent"}
+          f"{1e3 * busy / len(rows):.1f} ms a candidate summed over stages; {dict(counted(rows))}")
 
 
 def storm_jobs(out, count):
-    def head(text, key):
-        return next((line.split(":", 1)[1].strip() for line in text.split("\n")[:5] if line.startswith(f"# {key}:")), "")
-
     cases = {"fault": [], "rest": []}
-    for path in sorted((ROOT / "tests/cases").glob("*/*.py")):
-        text = path.read_text()
-        expect = head(text, "expect-gpu") or head(text, "expect").replace("pass @full_run", "pass @time")
-        if path.parent.name == "tasks" or "timeout @compile" in expect or " or " in expect:
-            continue  # No candidate, waits for the deadline, or is left to luck.
+    for path, text, head in case_files():
+        expect = head.get("expect-gpu") or head["expect"].replace("pass @full_run", "pass @time")
+        if "timeout @compile" in expect or " or " in expect:
+            continue  # Waits for the deadline, or is left to luck.
         bad = "timeout" in expect or "@tiny_run" in expect and ("runtime_error" in expect or "out_of_memory" in expect)
-        cases["fault" if bad or path.stem in FAULTING else "rest"].append((path, text, head(text, "task"), expect))
+        cases["fault" if bad or path.stem in FAULTING else "rest"].append((path, text, head["task"], expect))
     print({kind: len(items) for kind, items in cases.items()}, sorted({case[0].stem for case in cases["fault"]}))
     random.seed(1)
     found = []
@@ -103,7 +122,7 @@ def storm(verdicts, count):
     print(f"{len(rows)} of {count} verdicts, {wrong.total()} other than the file says")
     for key, times in wrong.most_common(20):
         print(times, *key, sep=" | ")
-    print(dict(collections.Counter(row["outcome"] for row in rows)))
+    print(dict(counted(rows)))
     raise SystemExit(1 if wrong or len(rows) != int(count) else 0)
 
 
@@ -131,10 +150,6 @@ def resume(out):
         return {(path.name, number): line for path in sorted((out / run).glob("rollouts/step_*.jsonl"))
                 for number, line in enumerate(read_lines(path))}
 
-    def heldout(run):
-        levels = json.loads((out / run / "results.json").read_text(encoding="utf-8"))["rows"][-1]["levels"]
-        return [levels[level]["correct"]["k"] for level in ("1", "2")]
-
     out = pathlib.Path(out)
     whole = rollouts("whole")
     for run in ("whole", "again", "killed"):
@@ -150,12 +165,13 @@ def resume(out):
             off = sorted(abs(a - b) for a, b in pairs if a is not None and b is not None)
             rest = f"; their rewards differ by {quantile(off, .5):.4f} at the median, {off[-1]:.4f} at most" if off else ""
             print(f"        {name}: {len(pairs)} of {len(keys)} answers equal{rest}")
-        print(f"        held out, correct on level 1 and 2: {[heldout(name) for name in ('whole', run)]}")
+        ends = [read_json(out / name / "results.json")["rows"][-1]["levels"] for name in ("whole", run)]
+        print(f"        held out, correct on level 1 and 2: {[[end[level]['correct']['k'] for level in ('1', '2')] for end in ends]}")
 
 
 def references(path):
     rows = read_lines(path)
-    print(len(rows), collections.Counter(row["outcome"] for row in rows))
+    print(len(rows), counted(rows))
     for row in rows:
         if row["outcome"] != "pass":
             print(row["id"], row["name"], row["outcome"], row.get("message", "")[:160])
@@ -172,7 +188,50 @@ def references(path):
     print("outside of the band:", [(row["id"], round(row["ratio"], 4), round(row["band"], 4)) for row in outside][:40])
 
 
-COMMANDS = {command.__name__: command for command in (jobs, recorded, storm_jobs, storm, overlap, resume, references)}
+def stream_make(tasks, stream):
+    import make_verifier_stream as mistakes
+    found = []
+    for path, text, head in case_files():
+        if not any(word in path.stem or word in head["expect"] for word in WAITING):
+            found.append({"id": f"case/{path.parent.name}/{path.stem}", "task": {"code": (ROOT / head["task"]).read_text()},
+                          "candidate": {"text": f"```python\n{text}```\n"}})
+    rng = random.Random(7)
+    tasks = [task for task in read_lines(tasks) if task.get("solution")]
+    kinds = [kind for kind in mistakes.KINDS if kind != "no_code"]
+    cases = len(found)
+    while len(found) < 400:
+        number = len(found) - cases
+        task = tasks[number % len(tasks)]
+        kind = "correct" if number < len(tasks) else rng.choice(kinds)
+        code = task["solution"] if kind == "correct" else mistakes.with_mistake(kind, mistakes.rename_kernels(task["solution"], number), rng)
+        if code is not None:
+            found.append({"id": f"{kind}/{number}/{task['id']}", "task": inline_task(task, "level", "tiny", "larger"),
+                          "candidate": {"text": f"```python\n{code}```\n"}})
+    write_lines(stream, found, lzma.open)
+    print(len(found), dict(collections.Counter(job["id"].split("/")[0] for job in found)))
+
+
+def stream_jobs(stream, out):
+    pathlib.Path(out).write_bytes(lzma.decompress(pathlib.Path(stream).read_bytes()))
+
+
+def stream_outcomes(verdicts, out):
+    found = {row["id"]: f"{row['outcome']} @{row['stages'][-1]['stage']}" for row in read_lines(verdicts)}
+    pathlib.Path(out).write_text(json.dumps(found, indent=0, sort_keys=True), encoding="utf-8")
+    print(collections.Counter(outcome.split(" @")[0] for outcome in found.values()))
+
+
+def stream_compare(out, expected):
+    found, expected = read_json(out), read_json(expected)
+    differ = [key for key in expected if found.get(key) != expected[key]]
+    for key in differ:
+        print(f"{key}: {expected[key]} -> {found.get(key, 'missing')}")
+    print(f"{len(expected) - len(differ)} of {len(expected)} the same")
+    raise SystemExit(1 if differ or len(found) != len(expected) else 0)
+
+
+COMMANDS = {command.__name__: command for command in (jobs, recorded, storm_jobs, storm, overlap, resume, references,
+                                                      stream_make, stream_jobs, stream_outcomes, stream_compare)}
 
 if __name__ == "__main__":
     chosen = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "")

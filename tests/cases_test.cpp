@@ -77,12 +77,6 @@ std::vector<Case> load_cases(const fs::path& root) {
   return cases;
 }
 
-// The value that a wrong output should have had, as the verdict says it to people; "" where it says none.
-std::string expected_value(const std::string& reason) {
-  size_t at = reason.find(": expected "), got = reason.find(", got ");
-  return at == std::string::npos || got == std::string::npos ? "" : reason.substr(at + 11, got - at - 11);
-}
-
 void hold_against_files(std::shared_ptr<const StageOrder> order) {
   std::vector<Case> cases = load_cases(source_dir());
   ASSERT_FALSE(cases.empty());
@@ -111,7 +105,7 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
       EXPECT_LT(verdict.timing ? verdict.timing->speedup : 1e9, cases[i].speedup_below) << cases[i].name;
     }
     if (!verdict.is_harness_fault()) {
-      std::string said = feedback_text(verdict, 4000), value = expected_value(verdict.reason());
+      std::string said = feedback_text(public_part(verdict), 4000), value = verdict.finding().secret.expected;
       EXPECT_FALSE(said.empty()) << cases[i].name;
       if (value.find('.') != std::string::npos) {
         ++secrets;
@@ -119,8 +113,9 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
       }
     }
     for (const StageResult& stage : verdict.stages) {
-      EXPECT_EQ(stage.message.find(source_dir()), std::string::npos) << cases[i].name << ": " << stage.message;
-      if (stage.outcome == Outcome::kTimeout) continue;
+      std::string message = human_text(stage.finding);
+      EXPECT_EQ(message.find(source_dir()), std::string::npos) << cases[i].name << ": " << message;
+      if (stage.outcome() == Outcome::kTimeout) continue;
       time[stage.stage].first += stage.seconds;
       time[stage.stage].second += 1;
     }

@@ -34,10 +34,9 @@ std::string first_lines(const std::string& text, int64_t n) {
 }
 
 // Small tasks of one or two element-wise operations: few of them take seconds.
-const std::vector<std::string> kQuick = {
-    "--set", "data.graphs.max_nodes=2",       "--set", "data.graphs.level1_share=0.9",
-    "--set", "data.graphs.dtypes=[float32]",  "--set", "data.graphs.fusion_share=0",
-    "--set", "data.graphs.only_covered=true", "--set", "verify.gpus=0"};
+const std::vector<std::string> kQuick = {"--set", "data.synth.style=plain",      "--set", "data.synth.operators=[core]",
+                                         "--set", "data.synth.dtypes=[float32]", "--set", "data.synth.level1_share=0.9",
+                                         "--set", "data.synth.max_nodes=2",      "--set", "verify.gpus=0"};
 
 class DataCommands : public testing::Test {
  protected:
@@ -113,7 +112,7 @@ TEST_F(DataCommands, SynthGoesOnWhereAPartialFileEndsAndMakesTheSameBytes) {
   write("again.jsonl.partial", begun.substr(0, begun.size() - 100));  // The last line is cut.
   std::vector<std::string> command = {"synth", "--count", "60", "--out", at("again.jsonl")};
   auto other = command;
-  other.insert(other.end(), {"--set", "data.graphs.seed=99"});
+  other.insert(other.end(), {"--set", "data.synth.seed=99"});
   EXPECT_THAT(says(2, other), HasSubstr("comes from another configuration"));
   EXPECT_THAT(says(0, command), HasSubstr("40 made now"));
   EXPECT_EQ(text("again.jsonl"), whole);

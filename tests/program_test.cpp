@@ -73,6 +73,11 @@ TEST(Program, ARunThatCannotBeginLeavesNothingBehind) {
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.said, HasSubstr("configs/quickstart.yaml"));
   EXPECT_EQ(run({"train", "--explain"}).code, 0);
+  Ended dapo = run({"train", "--explain", "dapo"}), best_of_n = run({"train", "--explain", "best_of_n"});
+  EXPECT_EQ(dapo.code, 0);
+  EXPECT_THAT(dapo.said, HasSubstr("clip_high: 0.28"));
+  EXPECT_THAT(dapo.said, testing::Not(HasSubstr("best_of_n:")));
+  EXPECT_THAT(best_of_n.said, testing::Not(HasSubstr("clip_high")));
   if (!fs::exists(kSource + "/models/smollm2-135m-instruct/config.json")) return;
   std::string model = "policy.model=" + kSource + "/models/smollm2-135m-instruct";
   EXPECT_THAT(train({model, "data.prompt=no_such.txt"}).said, HasSubstr("no_such.txt"));
@@ -115,14 +120,15 @@ class Training : public testing::Test {
                                 "rl.steps=1",
                                 "rl.tasks_per_step=2",
                                 "rl.samples=2",
-                                "rl.best_of_n.keep=1",
                                 "rl.sampling.max_new_tokens=12"};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     return words;
   }
-  std::vector<std::string> command(const std::string& name) const {
+  std::vector<std::string> command(const std::string& name, const std::string& algorithm = "best_of_n") const {
     std::vector<std::string> words = {"train", kSource + "/configs/quickstart.yaml", "--set", "run.name=" + name,
                                       "--set", "run.folder=" + folder_.string()};
+    words.insert(words.end(), {"--set", "rl.algorithm=" + algorithm});
+    if (algorithm == "best_of_n") words.insert(words.end(), {"--set", "rl.best_of_n.keep=1"});
     auto rest = tiny();
     words.insert(words.end(), rest.begin(), rest.end());
     return words;
@@ -135,19 +141,11 @@ class Training : public testing::Test {
 
 // Optimizer, baseline, sampler and policy all go on bit by bit.
 TEST_F(Training, KilledAnywhereAPolicyGradientRunEndsWithTheSameBits) {
-  const std::string sets[] = {"rl.steps=2",
-                              "rl.credit=reinforce",
-                              "rl.advantage.baseline=moving",
-                              "rl.overlong=penalty",
-                              "rl.overlong_tokens=8",
-                              "rl.loss.kl=0.1",
-                              "rl.loss.entropy=0.01",
-                              "rl.train.epochs=2",
-                              "rl.train.batch_size=2",
-                              "rl.train.optimizer.schedule=constant",
-                              "run.seed=3"};
+  const std::string sets[] = {
+      "rl.steps=2",     "rl.advantage.baseline=moving", "rl.overlong=penalty", "rl.overlong_tokens=8",
+      "rl.loss.kl=0.1", "rl.loss.entropy=0.01",         "run.seed=3"};
   auto policy_gradient = [&](const std::string& name) {
-    auto words = command(name);
+    auto words = command(name, "reinforce");
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     return words;
   };
@@ -180,11 +178,10 @@ std::vector<Json> rollouts_of(const fs::path& file) {
 // Two turns: each answer but the first follows the verdict on the one before, killed or not.
 TEST_F(Training, ConversationsGoOnWithTheSameBitsAndBeginAsSingleAnswersDo) {
   auto talk = [&](const std::string& name, const std::string& turns) {
-    auto words = command(name);
+    auto words = command(name, "rloo");
     const std::string sets[] = {
-        "sft.enabled=false",      "rl.steps=2",           "rl.credit=rloo",
-        "rl.overlong=penalty",    "rl.overlong_tokens=8", "rl.train.optimizer.schedule=constant",
-        "verify.seed=4294967311", "rl.turns=" + turns,    "eval.turns=" + turns};
+        "sft.enabled=false",      "rl.steps=2",        "rl.overlong=penalty", "rl.overlong_tokens=8",
+        "verify.seed=4294967311", "rl.turns=" + turns, "eval.turns=" + turns};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     return words;
   };

@@ -7,13 +7,13 @@
 #
 # The other machine needs a compiler, CMake, Ninja, CLI11, fmt, spdlog, yaml-cpp, nlohmann-json, GoogleTest, and a Python
 # with the torch and triton of tools/requirements.txt. The folder holds headers and static libraries of the rest, the
-# Python grammar and the plot script: about 20 MB. The model is not in it (models/ is carried apart).
+# Python grammar and the reader of GGUF: about 16 MB. The model is not in it (models/ is carried apart).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# = 1 ] || { echo "usage: tools/make_offline_prefix.sh FOLDER" >&2; exit 2; }
 to=$1
 [ -e .deps/pkg ] || { echo "make_offline_prefix: run tools/setup.sh first" >&2; exit 3; }
-mkdir -p "$to/include" "$to/lib" "$to/pkg/plotly/plotly/package_data"
+mkdir -p "$to/include" "$to/lib" "$to/pkg"
 for header in pcre2.h utf8proc.h seccomp.h seccomp-syscalls.h xxhash.h xxh3.h httplib.h; do
   [ -e /usr/include/$header ] && cp /usr/include/$header "$to/include/"
 done
@@ -21,8 +21,7 @@ cp -r /usr/include/openssl "$to/include/"
 cp /usr/include/"$(gcc -print-multiarch)"/openssl/* "$to/include/openssl/"
 libs=$(dirname "$(find /usr/lib -name libpcre2-8.a | head -n 1)")
 for library in pcre2-8 utf8proc seccomp crypto; do cp "$libs/lib$library.a" "$to/lib/"; done
-cp -r .deps/pkg/tree-sitter-python "$to/pkg/"
+cp -r .deps/pkg/tree-sitter-python .deps/pkg/gguf "$to/pkg/"
 mkdir -p "$to/pkg/tree-sitter/tree_sitter/core"
 cp -r .deps/pkg/tree-sitter/tree_sitter/core/lib "$to/pkg/tree-sitter/tree_sitter/core/"
-cp .deps/pkg/plotly/plotly/package_data/plotly.min.js "$to/pkg/plotly/plotly/package_data/"
 du -sh "$to"

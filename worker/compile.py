@@ -14,7 +14,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 
 import fake_cuda
-from failure import Failure, describe, is_out_of_memory
+from failure import Failure, describe, is_out_of_memory, line_in_file
 from kernels import Rebuilder, closure
 from plan_format import pack
 from session import OPTIONS, cubin_entry, decode_spec, spec_kernels
@@ -30,18 +30,17 @@ def _check_text(entry):
     tree = ast.parse(entry["source"])
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef) or tree.body[0].decorator_list or \
             tree.body[0].name != entry["name"]:
-        raise Failure("compile_error", "compile", "this is not the text of one function")
+        raise Failure("triton_compile", "compile", "this is not the text of one function")
 
 
 def _where(error, entries):
-    """"candidate.py:LINE: text" of the innermost line a compilation error names."""
-    found = ""
+    """(kernel, line of the candidate's file) of the innermost line that a compilation error names, or ()."""
+    found = ()
     while error is not None:
         line = getattr(getattr(error, "node", None), "lineno", None)
         for entry in entries:
             if line is not None and entry["source"] == getattr(error, "src", None):
-                text = entry["source"].split("\n")[line - 1].strip()
-                found = f"candidate.py:{entry['line'] + line - 1} in {entry['name']}: {text}\n"
+                found = entry["name"], line_in_file(entry, line)
         error = error.__cause__
     return found
 
@@ -51,7 +50,7 @@ def _check_ptx(ptx):
     that would outlast a run of the kernel, and tell the next one about it."""
     body = re.search(r"^\{", ptx, re.MULTILINE)
     if body and re.search(r"(?<![\w.$])\.(global|const|extern|weak|common)\b", ptx[body.start():]):
-        raise Failure("rule_break", "compile", "inline assembly declares memory of its own")
+        raise Failure("kernel_memory", "compile", "inline assembly declares memory of its own")
 
 
 def _checked_make_cubin(self, ptx, *rest):
@@ -68,7 +67,7 @@ def run(job, payload, blob, work):
     spec, folder = args["spec"], os.path.join(work, "kernels")
     fake_cuda.TARGET_ARCH = int(spec.get("arch", 90))
     if not set(spec["options"]) <= set(OPTIONS):
-        raise Failure("unsupported", "compile", "unknown launch options")
+        raise Failure("not_recordable", "compile", "unknown launch options")
     used = closure(args["kernels"], spec_kernels(spec))[1]
     os.makedirs(folder, exist_ok=True)
     entries = [args["kernels"][index] for index in used]
@@ -87,11 +86,11 @@ def run(job, payload, blob, work):
     except Failure:
         raise
     except Exception as error:
-        kind = "out_of_memory" if is_out_of_memory(error) else "compile_error"
+        rule = "out_of_memory" if is_out_of_memory(error) else "triton_compile"
         text = describe(error, "", folder)
         if not isinstance(error, (CompilationError, OutOfResources, PTXASError)):
             text = text.replace("tritonrl_kernel_", "kernel ")
-        raise Failure(kind, "compile", _where(error, entries) + text) from None
+        raise Failure(rule, "compile", text, *_where(error, entries)) from None
     constants = {name: arg for name, arg in spec["constants"].items() if "." not in name}
     entry = cubin_entry(spec["kernel"], source.signature, constants, kernel.metadata)
     blob.add_bytes(pack({"kernels": args["kernels"], "cubins": [{**entry, "tensor": kernel.kernel}], "cases": []}))

@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-# Failure: how a job says that the candidate (not we) failed, and the text that people and the policy read about it.
+# Failure: how a job says that the candidate (not we) failed: the rule it broke, where, and what was said about it.
 import linecache
 import re
 import sys
 import traceback
 
 MAX_MESSAGE = 2000
+# The rule that an exception of the module's own code breaks, by phase.
+RAISED_IN = {"import": "import_failed", "init": "init_failed", "forward": "forward_failed"}
 
 
 class Failure(BaseException):
     """Not an Exception, so that a candidate's `except Exception` does not swallow it."""
 
-    def __init__(self, kind, phase, message):
+    def __init__(self, rule, phase, message, kernel="", line=0):
+        """`rule`: a name of src/verify/rules.inc; `line`: of the candidate's file, 0 = unknown."""
         super().__init__(message)
-        self.kind, self.phase, self.message = kind, phase, message
+        self.rule, self.phase, self.message, self.kernel, self.line = rule, phase, message, kernel, line
 
     def to_json(self):
-        return {"kind": self.kind, "phase": self.phase, "message": self.message}
+        json = {"rule": self.rule, "phase": self.phase, "message": self.message}
+        if self.kernel:
+            json.update(kernel=self.kernel[:200], line=self.line)
+        return json
+
+
+def line_in_file(entry, line):
+    """Line `line` of a KERNEL's text as a line of the candidate's file; 0 where that is not known."""
+    return entry["line"] + line - 1 if entry.get("line") else 0
 
 
 def scrub(text, work=""):

@@ -88,7 +88,7 @@ def _to(tensor, *rest, device=None, dtype=None, non_blocking=False, copy=False, 
     if other is not None:
         device, dtype = (CPU if on_host(other) else CUDA), other.dtype
     if isinstance(device, torch.device) and device.type == "meta" or device == "meta":
-        raise Failure("unsupported", "forward", "tensors on the meta device")
+        raise Failure("not_recordable", "forward", "tensors on the meta device")
     moved = move(tensor, device)
     options = {} if memory_format is None else {"memory_format": memory_format}
     return moved.to(dtype=dtype or moved.dtype, copy=bool(copy) and moved is tensor, **options)
@@ -213,7 +213,7 @@ def device_properties(_device=None):
 
 
 def _no_graphs(*_args, **_kwargs):
-    raise Failure("unsupported", "forward", "CUDA graphs are not supported")
+    raise Failure("not_recordable", "forward", "CUDA graphs are not supported")
 
 
 def _same_module(module, *_args, **_kwargs):

@@ -96,6 +96,6 @@ def make_body(runners, sandbox):
             answer = {"ok": False, "failure": failure.to_json()}
         except MemoryError:
             blob = BlobWriter()
-            answer = {"ok": False, "failure": {"kind": "out_of_memory", "phase": "forward", "message": "out of memory"}}
+            answer = {"ok": False, "failure": Failure("out_of_memory", "forward", "out of memory").to_json()}
         write_result(blob.finish({"nonce": job["nonce"], **answer}))
     return body

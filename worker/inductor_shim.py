@@ -40,7 +40,7 @@ def grid(*numels):
 
 
 def _no_grid(*_args, **_kwargs):
-    raise Failure("unsupported", "launch", "this kind of generated kernel is not supported")
+    raise Failure("not_recordable", "launch", "this kind of generated kernel is not supported")
 
 
 # --- Heuristics.
@@ -127,7 +127,7 @@ class AsyncCompile:
         pass
 
     def cpp_pybinding(self, *_args, **_kwargs):
-        raise Failure("unsupported", "import", "generated C++ kernels are not supported")
+        raise Failure("not_recordable", "import", "generated C++ kernels are not supported")
 
     cpp = cpp_pybinding
 
@@ -178,7 +178,7 @@ class AttrsDescriptor:
 
 class _MultiKernelCall:
     def __init__(self, *_args, **_kwargs):
-        raise Failure("unsupported", "launch", "multi-kernels are not supported")
+        raise Failure("not_recordable", "launch", "multi-kernels are not supported")
 
 
 def _nothing(*_args, **_kwargs):

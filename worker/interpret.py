@@ -13,7 +13,7 @@ import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import interpreter
-from failure import Failure, describe, is_out_of_memory
+from failure import Failure, describe, is_out_of_memory, line_in_file
 from kernels import Rebuilder, decode_constant
 from plan_format import unpack
 from wire import DTYPES, read_tensor
@@ -134,7 +134,7 @@ class Walker:
         if name == "as_strided" and len(args) > 3:
             args[3] += self._shift(step["args"][0]["t"])
         elif name in ("set_", "resize_"):
-            raise Failure("unsupported", "launch", f"{name} needs a GPU")
+            raise Failure("not_interpretable", "launch", f"{name} needs a GPU")
         self._bind_results(step["out"], op(*args, **kwargs), name)
 
     def _shift(self, value_id):
@@ -199,32 +199,33 @@ def _innermost(error):
     return error
 
 
-def _failure(error, rebuilder_folder):
+def _failure(error, rebuilder_folder, entries):
     cause = _innermost(error)
     text = describe(cause, "", rebuilder_folder)
-    where = _kernel_line(error) or _kernel_line(cause)
-    if where:
-        text = f"{where}\n{text}"
+    where = _kernel_line(error, entries) or _kernel_line(cause, entries)
     if is_out_of_memory(cause):
-        return Failure("out_of_memory", "launch", text)
+        return Failure("out_of_memory", "launch", text, *where)
     if isinstance(cause, interpreter.MemoryFault):
-        return Failure("runtime_error", "launch", text)
+        return Failure("memory_fault", "launch", text, *where)
     if isinstance(cause, interpreter.Race):
-        return Failure("wrong_output", "launch", text)
+        return Failure("race", "launch", text, *where)
     if isinstance(cause, AssertionError):
-        return Failure("runtime_error", "launch", text)
+        return Failure("kernel_failed", "launch", text, *where)
     if isinstance(cause, NameError) or isinstance(cause, AttributeError) and "module 'triton" in str(cause):
-        return Failure("compile_error", "launch", text)
+        return Failure("kernel_name", "launch", text, *where)
     # The kernel did compile, so what is left is a limit of the interpreter.
-    return Failure("unsupported", "launch", "the interpreter cannot run this kernel (a GPU can, perhaps): " + text)
+    return Failure("not_interpretable", "launch",
+                   "the interpreter cannot run this kernel (a GPU can, perhaps): " + text, *where)
 
 
-def _kernel_line(error):
-    trace, found = error.__traceback__, ""
+def _kernel_line(error, entries):
+    """(name, line of the candidate's file) of the innermost kernel that an error passed through, or ()."""
+    trace, found = error.__traceback__, ()
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if os.path.basename(code.co_filename).startswith("tritonrl_kernel_"):
-            found = f"kernel {code.co_name}, line {trace.tb_lineno} of its text"
+        name = os.path.basename(trace.tb_frame.f_code.co_filename)
+        if name.startswith("tritonrl_kernel_"):
+            entry = entries[int(name.removeprefix("tritonrl_kernel_").removesuffix(".py"))]
+            found = entry["name"], line_in_file(entry, trace.tb_lineno)
         trace = trace.tb_next
     return found
 
@@ -237,8 +238,8 @@ def run(job, payload, blob, work):
         plan["tape"] = [step for step in plan["tape"] if "launch" not in step]
     planned = sum(math.prod(step["grid"]) for step in plan["tape"] if "launch" in step)
     if planned > args["max_programs"]:
-        raise Failure("unsupported", "launch", f"{planned} program instances are too many for the interpreter "
-                                               f"(limit {args['max_programs']}): this needs a GPU")
+        raise Failure("not_interpretable", "launch", f"{planned} program instances are too many for the interpreter "
+                                                     f"(limit {args['max_programs']}): this needs a GPU")
     folder = os.path.join(work, "kernels")
     os.makedirs(folder, exist_ok=True)
     rebuilder = Rebuilder(recording["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
@@ -258,7 +259,7 @@ def run(job, payload, blob, work):
     except Failure:
         raise
     except Exception as error:
-        raise _failure(error, folder) from None
+        raise _failure(error, folder, recording["kernels"]) from None
     return {"outputs": walker.structure(plan["outputs"], blob), "programs": walker.programs,
             "inputs_after": [None if value_id is None else walker.after(value_id, tensor, blob)
                              for value_id, tensor in zip(plan["inputs"], inputs)],

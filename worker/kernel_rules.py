@@ -3,8 +3,8 @@
 #
 # Both the compiler and the interpreter take a kernel for Python and look names up in real modules: text that reaches
 # beyond Triton's language could tell the two apart, or do something else altogether. So the list is of what is
-# allowed. Breaking it is `rule_break` where it reaches for Python itself, `unsupported` where it is Python that no
-# kernel needs, `compile_error` where a name means nothing.
+# allowed. Breaking it is the rule `kernel_text` where it reaches for Python itself, `kernel_python` where it is Python
+# that no kernel needs, `kernel_name` where a name means nothing.
 import ast
 import builtins
 import inspect
@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import libdevice
 
-from failure import Failure
+from failure import Failure, line_in_file
 
 _DTYPES = ("bfloat16 float16 float32 float64 float8e4b15 float8e4nv float8e4b8 float8e5 float8e5b16 int1 int8 int16 "
            "int32 int64 uint8 uint16 uint32 uint64 void pi32_t")
@@ -87,7 +87,7 @@ def check_member(path, member):
     known = _MEMBERS.get(path, {})
     if member in known and known[member] is None:
         return
-    raise Failure("rule_break", "compile", f"a kernel may not use {path}.{member}")
+    raise Failure("kernel_text", "compile", f"a kernel may not use {path}.{member}")
 
 
 def check_kernel(entry):
@@ -102,51 +102,51 @@ class _Check:
         self._found = []
         self._may_hold_percent, self._modules = set(), set()
 
-    def _refuse(self, kind, node, what):
-        self._found.append((kind, getattr(node, "lineno", 1), what))
+    def _refuse(self, rule, node, what):
+        self._found.append((rule, getattr(node, "lineno", 1), what))
 
     def run(self):
         source = self._entry["source"]
         try:
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise Failure("compile_error", "compile", f"the text of a kernel does not parse: {error}") from None
+            raise Failure("triton_compile", "compile", f"the text of a kernel does not parse: {error}") from None
         # Triton finds the function in the text by these patterns; a second match would be another function than ours.
         definitions = [n for n, line in enumerate(source.split("\n")) if line.strip().startswith("def ")]
         function = tree.body[0] if len(tree.body) == 1 else None
         if not isinstance(function, ast.FunctionDef) or function.name != self._entry["name"] or \
                 function.decorator_list or not _HEAD.match(source) or definitions != [0]:
-            raise Failure("rule_break", "compile", "the text of a kernel is not one function")
+            raise Failure("kernel_text", "compile", "the text of a kernel is not one function")
         self._bound = {node.id for node in ast.walk(function)
                        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
         self._bound |= {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
         for name in [function.name, *self._bound, *self._globals]:
             if name.startswith("__") or not name.isidentifier():
-                self._refuse("rule_break", function, name)
+                self._refuse("kernel_text", function, name)
         self._arguments(function.args)
         for node in ast.walk(tree):
             self._node(node)
-        for kind in ("rule_break", "unsupported", "compile_error"):
+        for rule in ("kernel_text", "kernel_python", "kernel_name"):
             for found, line, what in self._found:
-                if found == kind:
-                    raise Failure(kind, "compile", f"kernel {function.name}, line {line} of its text: "
-                                                   f"a kernel may not use {what}")
+                if found == rule:
+                    raise Failure(rule, "compile", f"a kernel may not use {what}", function.name,
+                                  line_in_file(self._entry, line))
 
     def _arguments(self, arguments):
         for default in [*arguments.defaults, *arguments.kw_defaults]:
             for node in ast.walk(default) if default is not None else ():
                 if isinstance(node, (ast.Call, ast.Subscript)):
-                    self._refuse("unsupported", node, "a default that is computed")
+                    self._refuse("kernel_python", node, "a default that is computed")
         for node in (arguments.vararg, arguments.kwarg):
             if node is not None:
-                self._refuse("unsupported", node, "* or ** in its parameters")
+                self._refuse("kernel_python", node, "* or ** in its parameters")
 
     def _node(self, node):
         if type(node) not in _NODES and not isinstance(node, (ast.operator, ast.unaryop, ast.boolop, ast.cmpop)):
-            kind = "rule_break" if isinstance(node, (ast.Import, ast.ImportFrom)) else "unsupported"
-            self._refuse(kind, node, f"Python's {type(node).__name__}")
+            rule = "kernel_text" if isinstance(node, (ast.Import, ast.ImportFrom)) else "kernel_python"
+            self._refuse(rule, node, f"Python's {type(node).__name__}")
         elif isinstance(node, ast.FunctionDef) and node.name != self._entry["name"]:
-            self._refuse("unsupported", node, "a function of its own")
+            self._refuse("kernel_python", node, "a function of its own")
         check = getattr(self, f"_on_{type(node).__name__.lower()}", None)
         if check is not None:
             check(node)
@@ -156,18 +156,18 @@ class _Check:
     def _on_name(self, node):
         name = node.id
         if name.startswith("__"):
-            self._refuse("rule_break", node, name)
+            self._refuse("kernel_text", node, name)
         elif name in self._bound or id(node) in self._modules:
             return
         elif self._module(node) is not None:
-            self._refuse("unsupported", node, f"the module {name} as a value")
+            self._refuse("kernel_python", node, f"the module {name} as a value")
         elif name in self._globals:
             item = self._globals[name]
             if item["kind"] in ("module", "opaque"):
-                self._refuse("compile_error", node, f"{name}, which is not Triton's")
+                self._refuse("kernel_name", node, f"{name}, which is not Triton's")
         elif name not in (_PURE if self._at_compile_time else _BUILTINS):
-            kind = "rule_break" if name in _PYTHON else "unsupported" if hasattr(builtins, name) else "compile_error"
-            self._refuse(kind, node, name if kind != "compile_error" else f"{name}: it is not defined")
+            rule = "kernel_text" if name in _PYTHON else "kernel_python" if hasattr(builtins, name) else "kernel_name"
+            self._refuse(rule, node, name if rule != "kernel_name" else f"{name}: it is not defined")
 
     def _module(self, node):
         """The path of the module that an expression names, or None."""
@@ -185,19 +185,19 @@ class _Check:
     def _on_attribute(self, node):
         name, path = node.attr, self._module(node.value)
         if not isinstance(node.ctx, ast.Load):
-            self._refuse("unsupported", node, "an assignment to an attribute")
+            self._refuse("kernel_python", node, "an assignment to an attribute")
         if path is not None:
             self._modules.add(id(node.value))
         if name.startswith("_") or path is None and name in _TRICKS:
-            self._refuse("rule_break", node, f".{name}")
+            self._refuse("kernel_text", node, f".{name}")
         elif path is None:
             if name not in _ATTRIBUTES:
                 known = any(hasattr(kind, name) for kind in _CLASSES)
-                self._refuse("unsupported" if known else "compile_error", node, f".{name}")
+                self._refuse("kernel_python" if known else "kernel_name", node, f".{name}")
         elif name not in _MEMBERS[path]:
-            self._refuse("rule_break" if hasattr(_import(path), name) else "compile_error", node, f"{path}.{name}")
+            self._refuse("kernel_text" if hasattr(_import(path), name) else "kernel_name", node, f"{path}.{name}")
         elif self._module(node) is not None and id(node) not in self._modules:
-            self._refuse("unsupported", node, f"the module {path}.{name} as a value")
+            self._refuse("kernel_python", node, f"the module {path}.{name} as a value")
 
     # --- Expressions that are more than they look.
 
@@ -209,16 +209,16 @@ class _Check:
 
     def _on_keyword(self, node):
         if node.arg is None:
-            self._refuse("unsupported", node, "** in a call")
+            self._refuse("kernel_python", node, "** in a call")
         elif node.arg.startswith("_"):
-            self._refuse("rule_break", node, f"the argument {node.arg}")
+            self._refuse("kernel_text", node, f"the argument {node.arg}")
 
     def _on_constant(self, node):
         if not isinstance(node.value, (bool, int, float, str, type(None), type(...))):
-            self._refuse("unsupported", node, f"a {type(node.value).__name__}")
+            self._refuse("kernel_python", node, f"a {type(node.value).__name__}")
         elif isinstance(node.value, str) and id(node) not in self._may_hold_percent:
             if not is_plain_text(node.value):
-                self._refuse("unsupported", node, "a format string")
+                self._refuse("kernel_python", node, "a format string")
 
     def _on_expr(self, node):
         self._may_hold_percent.add(id(node.value))  # A docstring.
@@ -228,14 +228,14 @@ class _Check:
         for operator, left, right in zip(node.ops, sides, sides[1:]):
             none = any(isinstance(side, ast.Constant) and side.value is None for side in (left, right))
             if isinstance(operator, (ast.Is, ast.IsNot)) and not none:
-                self._refuse("unsupported", node, "`is` with anything but None")
+                self._refuse("kernel_python", node, "`is` with anything but None")
 
     def _on_subscript(self, node):
         if not isinstance(node.ctx, ast.Load):
-            self._refuse("unsupported", node, "an assignment to an element")
+            self._refuse("kernel_python", node, "an assignment to an element")
         if isinstance(node.value, ast.Name) and node.value.id not in self._bound and \
                 self._globals.get(node.value.id, {}).get("kind") in ("jit", "member"):
-            self._refuse("unsupported", node, "a launch")
+            self._refuse("kernel_python", node, "a launch")
 
 
 def is_plain_text(text):

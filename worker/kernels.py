@@ -45,12 +45,12 @@ def encode_constant(value, kernels):
         value = value.value
     if isinstance(value, tl.dtype):
         if str(value) not in TRITON_NAMES:
-            raise Failure("unsupported", "launch", f"the type {value} as a compile-time constant")
+            raise Failure("not_recordable", "launch", f"the type {value} as a compile-time constant")
         return {"dtype": f"tl.{TRITON_NAMES[str(value)]}"}
     if kernels is not None and isinstance(value, (JITFunction, ConstexprFunction)):
         return {"s": f"jit:{kernels.index_of(value)}"}
     if isinstance(value, torch.Tensor):
-        raise Failure("unsupported", "launch", "a tensor is used as a compile-time constant")
+        raise Failure("not_recordable", "launch", "a tensor is used as a compile-time constant")
     return encode(value, lambda item: encode_constant(item, kernels))
 
 
@@ -66,7 +66,7 @@ def decode_constant(arg, functions=()):
     if kind == "s" and body.startswith("jit:"):
         return functions[int(body[4:])]
     if kind == "s" and not is_plain_text(body):
-        raise Failure("unsupported", "compile", "a kernel may not use a format string")
+        raise Failure("kernel_python", "compile", "a kernel may not use a format string")
     return float(body) if kind == "f" else body
 
 
@@ -129,7 +129,7 @@ class KernelTable:
     def index_of(self, function):
         function = base_function(function)
         if function is None:
-            raise Failure("unsupported", "launch", "this is not a @triton.jit function")
+            raise Failure("not_recordable", "launch", "this is not a @triton.jit function")
         if id(function) in self._index:
             return self._index[id(function)]
         self._alive.append(function)
@@ -203,7 +203,7 @@ class Rebuilder:
         exec(compile(entry["source"], path, "exec"), scope)
         seen = "".join(inspect.getsourcelines(scope[entry["name"]])[0])  # What Triton is going to parse.
         if seen.rstrip("\n") != entry["source"].rstrip("\n"):
-            raise Failure("rule_break", "compile", "the text of a kernel is not one function")
+            raise Failure("kernel_text", "compile", "the text of a kernel is not one function")
         return self._decorators[entry.get("decorator", "jit")](scope[entry["name"]])
 
     def _value(self, item):

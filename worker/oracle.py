@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 import controls
 from candidate import load, rebind
-from failure import Failure, describe, is_out_of_memory
+from failure import RAISED_IN, Failure, describe, is_out_of_memory
 from values import cast, cast_module, other_precision, transformed
 from wire import content_hash, encode_init
 
@@ -58,7 +58,7 @@ def structure(out, leaf):
         return {"dict": [[str(key), structure(item, leaf)] for key, item in out.items()]}
     if out is None or isinstance(out, (bool, int, float, str)):
         return {"value": repr(out) if isinstance(out, float) and out - out != 0 else out}
-    raise Failure("unsupported", "forward", f"the reference returns a {type(out).__name__}")
+    raise Failure("not_recordable", "forward", f"the reference returns a {type(out).__name__}")
 
 
 def _clone(value, double=False):
@@ -87,7 +87,7 @@ def run(job, payload, blob, work):
         module, path = load(source, os.path.join(work, "task"), "task")
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if not hasattr(module, name):
-                raise Failure("compile_error", "import", f"the task defines no {name}")
+                raise Failure("import_failed", "import", f"the task defines no {name}")
         phase = "init"
         init_inputs = list(module.get_init_inputs())
         torch.manual_seed(args["weight_seed"])
@@ -133,9 +133,8 @@ def run(job, payload, blob, work):
     except Failure:
         raise
     except BaseException as error:
-        kind = "runtime_error" if phase == "forward" else "compile_error"
-        kind = "out_of_memory" if is_out_of_memory(error) else kind
-        raise Failure(kind, phase, describe(error, path, work).replace("candidate.py", "task.py")) from None
+        rule = "out_of_memory" if is_out_of_memory(error) else RAISED_IN[phase]
+        raise Failure(rule, phase, describe(error, path, work).replace("candidate.py", "task.py")) from None
 
 
 def _in_double(model, inputs, input_seed, blob):

@@ -29,7 +29,7 @@ MAX_ARG_DEPTH, MAX_NEST_DEPTH = 4, 8
 
 
 def _refuse(what):
-    raise Failure("unsupported", "forward", f"the recording cannot hold {what}")
+    raise Failure("not_recordable", "forward", f"the recording cannot hold {what}")
 
 
 def pack(recording, area=b""):

@@ -42,7 +42,7 @@ def _plan(case):
     try:
         return case.run()
     except NeedRealInit:
-        raise Failure("unsupported", "forward", "forward() uses a tensor of unknown origin") from None
+        raise Failure("not_recordable", "forward", "forward() uses a tensor of unknown origin") from None
 
 
 def run(job, payload, blob, work):

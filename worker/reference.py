@@ -27,7 +27,7 @@ class ReferenceCase(Case):
             module, _ = self._timed("import", load, source, os.path.dirname(self.path), self.module_name)
             for name in ("Model", "get_inputs", "get_init_inputs"):
                 if not hasattr(module, name):
-                    raise Failure("compile_error", "import", f"the task defines no {name}")
+                    raise Failure("import_failed", "import", f"the task defines no {name}")
             if self.spec.get("dtype"):
                 with FakeTensorMode():
                     self.dtype = other_precision(module.get_inputs())
@@ -60,7 +60,7 @@ class ReferenceCase(Case):
 
     def _failure(self, error):
         if self.phase == "import" and isinstance(error, ModuleNotFoundError):
-            return Failure("unsupported", "import", f"the task needs a module that is not installed: {error.name}")
+            return Failure("module_missing", "import", f"the task needs a module that is not installed: {error.name}")
         return super()._failure(error)
 
     def _before_first_use(self, model):

@@ -63,7 +63,7 @@ def make_spec(table, function, signature, constants, options, attrs):
         value = getattr(options, field.name)
         if field.name in ALWAYS or value != getattr(plain, field.name):
             if field.name not in OPTIONS:
-                raise Failure("unsupported", "launch", f"the launch option {field.name} is not supported")
+                raise Failure("not_recordable", "launch", f"the launch option {field.name} is not supported")
             chosen[field.name] = value
     names = [p.name for p in function.params]
     kernel = table.index_of(function)

@@ -50,7 +50,7 @@ class Recorder(TorchDispatchMode):
         self.phase = "forward"
         self.all_on_cuda = False    # In __init__ and get_inputs(): what they make is moved to the GPU before forward().
         self.known = KnownValues(self)
-        self.sticky = None          # The first "unsupported"; a candidate may not swallow it.
+        self.sticky = None          # The first "not_recordable"; a candidate may not swallow it.
         self.values, self.tape, self.parameters = [], [], []
         self.constants = []         # (name, real tensor): made from Python numbers, or unregistered in the module.
         self._by_tensor = {}        # id(tensor) -> (value id, metadata).
@@ -87,7 +87,7 @@ class Recorder(TorchDispatchMode):
         try:
             return dtype_name(dtype)
         except LookupError as error:
-            raise Failure("unsupported", self.phase, str(error)) from None
+            raise Failure("not_recordable", self.phase, str(error)) from None
 
     def value(self, tensor):
         """The id of the value that `tensor` holds. Makes one for real tensors and unseen aliases."""
@@ -107,7 +107,7 @@ class Recorder(TorchDispatchMode):
                     {"t": value}, {"l": [{"i": n} for n in metadata[0]]}, {"l": [{"i": n} for n in metadata[1]]},
                     {"i": metadata[2]}], "kwargs": {}, "out": {"id": alias}})
                 return alias
-        raise Failure("unsupported", self.phase, "a tensor was re-interpreted behind the recorder's back")
+        raise Failure("not_recordable", self.phase, "a tensor was re-interpreted behind the recorder's back")
 
     def _constant(self, real):
         fake = self.fake_mode.from_tensor(real)
@@ -150,7 +150,7 @@ class Recorder(TorchDispatchMode):
             return self._pointers[pointer]
         at = bisect.bisect_right(self._bases, (pointer, 1 << 62)) - 1
         if at >= 0 and self._bases[at][0] <= pointer < self._bases[at][1]:
-            raise Failure("unsupported", "launch", "pointer arithmetic in host code")
+            raise Failure("not_recordable", "launch", "pointer arithmetic in host code")
         return None
 
     # --- Which device a new tensor would be on.
@@ -186,7 +186,7 @@ class Recorder(TorchDispatchMode):
     # --- ATen calls.
 
     def refuse(self, phase, message):
-        failure = Failure("unsupported", phase, message)
+        failure = Failure("not_recordable", phase, message)
         self.sticky = self.sticky or failure
         raise failure
 
@@ -209,7 +209,7 @@ class Recorder(TorchDispatchMode):
             except UNSUPPORTED_ERRORS as error:
                 self.refuse(self.phase, f"{func}: {str(error)[:300]}")
             except Failure as failure:
-                if failure.kind == "unsupported":
+                if failure.rule == "not_recordable":
                     self.sticky = self.sticky or failure
                 raise
 
@@ -315,7 +315,7 @@ class Recorder(TorchDispatchMode):
             return {"dict": [[str(key), self.structure(item)] for key, item in out.items()]}
         if out is None or isinstance(out, (bool, int, float, str)):
             return {"value": repr(out) if isinstance(out, float) and out - out != 0 else out}
-        raise Failure("runtime_error", "forward", f"forward() returns a {type(out).__name__}, not tensors")
+        raise Failure("forward_failed", "forward", f"forward() returns a {type(out).__name__}, not tensors")
 
     def plan(self, inputs, outputs):
         return {"values": self.values, "inputs": inputs, "parameters": self.parameters, "tape": self.tape,
@@ -344,4 +344,4 @@ def encode(arg, recurse):
         return {"layout": str(arg).removeprefix("torch.")}
     if isinstance(arg, torch.memory_format):
         return {"memory_format": str(arg).removeprefix("torch.")}
-    raise Failure("unsupported", "forward", f"an argument of type {type(arg).__name__} cannot be recorded")
+    raise Failure("not_recordable", "forward", f"an argument of type {type(arg).__name__} cannot be recorded")

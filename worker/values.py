@@ -73,7 +73,7 @@ def other_precision(inputs):
     """float16 for inputs of float32 and the other way round."""
     kinds = {value.dtype for value in inputs if isinstance(value, torch.Tensor) and value.is_floating_point()}
     if len(kinds) != 1 or not kinds <= PRECISIONS.keys():
-        raise Failure("unsupported", "init", "its inputs are not all of float32 or all of float16")
+        raise Failure("not_recordable", "init", "its inputs are not all of float32 or all of float16")
     return PRECISIONS[kinds.pop()]
 
 

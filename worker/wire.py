@@ -28,7 +28,7 @@ def encode_init(value):
         return [encode_init(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise Failure("unsupported", "init", f"a constructor argument or input of type {type(value).__name__}")
+    raise Failure("not_recordable", "init", f"a constructor argument or input of type {type(value).__name__}")
 
 
 def decode_init(value):

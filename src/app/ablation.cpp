@@ -101,9 +101,9 @@ void refuse_contradictions(const std::vector<AblationAxis>& axes, const fs::path
 // What has to be the same for a cell to take over tasks, evaluation of the base model, and SFT.
 std::string beginning_of(const Config& config) {
   return cat(to_yaml(config.policy), "|", to_yaml(config.lora), "|", to_yaml(config.data.synth), "|",
-             config.data.synth_level1, "|", config.data.synth_level2, "|", to_yaml(config.data.split), "|",
-             to_yaml(config.data.train), "|", to_yaml(config.data.rl), "|", to_yaml(config.data.heldout), "|",
-             config.data.prompt, "|", to_yaml(config.sft), "|", to_yaml(config.eval));
+             to_yaml(config.data.split), "|", to_yaml(config.data.train), "|", to_yaml(config.data.rl), "|",
+             to_yaml(config.data.heldout), "|", config.data.prompt, "|", to_yaml(config.sft), "|",
+             to_yaml(config.eval));
 }
 
 }  // namespace
@@ -116,10 +116,7 @@ Ablation load_ablation(const fs::path& file, const std::vector<std::string>& set
     root.map.erase(it);
   }
   MatrixConfig matrix;
-  ConfigKeys keys;
-  matrix.for_each_field(keys);
-  internal::refuse_unknown_keys(root, "", keys.keys);
-  ConfigReader::read(matrix, root, "");
+  read_config(matrix, root);
   if (matrix.seeds.empty()) throw usage_error("seeds must name one at least", file.string());
   Ablation ablation;
   ablation.name = matrix.name;

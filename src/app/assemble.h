@@ -2,7 +2,6 @@
 // Where names from the config become objects: one choice a seam. Extensions register here and nowhere else.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -13,16 +12,11 @@
 
 namespace tritonrl {
 
-std::unique_ptr<TaskSampler> make_task_sampler(const SamplerConfig& config, std::vector<Task> tasks);
-std::shared_ptr<const CaseSource> make_cases(const CasesConfig& config, int64_t seeds_per_case);
-std::shared_ptr<const StageOrder> make_stages(const StagesConfig& config);
-std::shared_ptr<const TimingProtocol> make_timing(const TimingConfig& config);
 // What the verifier is opened with. Throws Error (usage) for a type that is not known.
 VerifySeams make_verify_seams(const Config& config);
 // The same config with the extensions that decide about a verdict and its time.
 Config with_every_extension(Config config);
 std::unique_ptr<Credit> make_credit(const RlConfig& config);
-bool has_advantages(const RlConfig& config);  // Does that credit give advantages, for rl.loss?
 
 // How conversations go while training and while evaluating. Throws Error (usage) for a bad data.feedback, which is read
 // only where there is more than one turn.
@@ -40,7 +34,5 @@ std::string find_data_file(const std::string& name);
 std::string find_model(const std::string& name);
 // config.policy with the model's folder found. Throws Error (usage).
 PolicyConfig find_policy(const Config& config);
-// plotly.min.js, or "" when set-up has not fetched it.
-std::filesystem::path plotly_script();
 
 }  // namespace tritonrl

@@ -221,7 +221,7 @@ void Checkpoints::note_best() {
     best = std::move(found);
     best.update({{"name", name_of(step)}, {"step", step}});
   };
-  if (config_.best_by == "heldout") {
+  if (config_.best_by == BestBy::kHeldout) {
     auto score_of = [&](const std::string& phase) {
       Json score = run_.phase_data(phase).value("score", Json::object());
       auto scored = score.value("scored", int64_t{0});

@@ -117,7 +117,7 @@ TEST_F(CheckpointsTest, TheBestMayBeChosenByEvaluations) {
   CheckpointConfig config;
   config.keep_last = 1;
   config.keep_best = true;
-  config.best_by = "heldout";
+  config.best_by = BestBy::kHeldout;
   RunDir run = open();
   Checkpoints all(config, run);
   all.resume();

@@ -71,8 +71,7 @@ int stats(const std::string& file, const Config& config, bool json, const std::s
   if (!out.empty()) {
     reporting::Document page = to_document(result, "Tasks in " + fs::path(file).filename().string());
     bool markdown = fs::path(out).extension() == ".md";
-    std::string script = plotly_script().empty() ? "" : read_file(plotly_script());
-    write_file(out, markdown ? reporting::to_markdown(page) : reporting::to_html(page, script));
+    write_file(out, markdown ? reporting::to_markdown(page) : reporting::to_html(page));
   }
   if (json) {
     std::cout << to_json(result).dump(2) << "\n";

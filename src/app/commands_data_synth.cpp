@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// data synth: task sets for a run (train / rl / heldout from recipes), or a stream of operator graphs into one file.
+// data synth: random operator graphs: the splits of a run (train / rl / heldout), or a stream of tasks into one file.
 #include <iostream>
 
 #include "app/commands.h"
@@ -10,7 +10,7 @@ namespace tritonrl {
 
 void add_data_synth(CLI::App& data, Run& run) {
   auto* synth = data.add_subcommand(
-      "synth", "synthesise tasks with solutions: the splits of a run, or with --count a stream of operator graphs");
+      "synth", "synthesise tasks from random operator graphs (data.synth): the splits of a run, or --count of them");
   struct SynthArguments {
     ConfigArguments config;
     std::string out;
@@ -20,7 +20,7 @@ void add_data_synth(CLI::App& data, Run& run) {
   auto arguments = std::make_shared<SynthArguments>();
   arguments->config.add_to(*synth, false);
   synth->add_option("--out", arguments->out, "folder for the splits; with --count a file (JSON lines)")->required();
-  synth->add_option("--count", arguments->count, "make this many tasks from random operator graphs (data.graphs)");
+  synth->add_option("--count", arguments->count, "make this many tasks, of both levels in one file");
   synth->add_option("--solved", arguments->solved,
                     "make and verify tasks until this many have a solution that passed (instead of --count)");
   synth->add_flag("--verify", arguments->verify, "keep only tasks whose reference is of use and whose solution passes");
@@ -32,13 +32,12 @@ void add_data_synth(CLI::App& data, Run& run) {
       bool by_count = synth->count("--count") > 0, by_solved = synth->count("--solved") > 0;
       if (by_count && by_solved) throw usage_error("--count or --solved, not both", "--solved");
       if (by_count || by_solved) {
-        run_synth(config.data.graphs, config.verify,
+        run_synth(config.data.synth, config.verify,
                   {arguments->count, arguments->solved, arguments->out, arguments->verify || by_solved}, std::cout);
         return 0;
       }
       if (arguments->verify) throw usage_error("--verify goes with --count", "--verify");
-      const DataConfig& tasks = config.data;
-      Splits splits = make_splits(synthesise(tasks.synth, tasks.synth_level1, tasks.synth_level2), tasks.split);
+      Splits splits = graphs::synthesise(config.data.synth, config.data.split);
       check_disjoint(splits);
       std::filesystem::path out = arguments->out;
       make_output_folder(out);

@@ -143,7 +143,7 @@ void add_doctor(CLI::App& app, Run& run) {
         auto device = open_device("auto");
         doctor.check("gpu", device.is_cuda(), env["gpu"].is_string() ? env["gpu"].get<std::string>() : "found");
         if (device.is_cuda()) {
-          doctor.note("CUDA kernels", cuda::kernels() ? "ours" : "none of ours: ATen's, slower (built without nvcc?)");
+          doctor.note("CUDA kernels", cuda::kernels(device) ? "ours" : "none of ours: ATen's, slower");
         }
       } else {
         doctor.note("gpu",

@@ -29,7 +29,8 @@ void add_train(CLI::App& app, Run& run, const std::string& command_line) {
   auto arguments = std::make_shared<TrainArguments>();
   arguments->config.add_to(*command, false);
   command->add_flag("--dry-run", arguments->dry_run, "print the resolved config and stop");
-  command->add_flag("--explain", arguments->explain, "print every key with its meaning and stop");
+  command->add_flag("--explain", arguments->explain,
+                    "print every key with its meaning and stop; with the name of an algorithm only the keys it has");
   command->add_flag("--overwrite", arguments->overwrite, "start anew where the run directory holds another run");
   command->add_flag("--allow-weaker-sandbox", arguments->weaker, "go on where the sandbox is incomplete");
   command->callback([=, &run] {
@@ -37,7 +38,17 @@ void add_train(CLI::App& app, Run& run, const std::string& command_line) {
       if (arguments->config.files.empty() && !arguments->dry_run && !arguments->explain) {
         throw usage_error("train needs a config file", "", "for example: tritonrl train configs/quickstart.yaml");
       }
-      Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
+      std::vector<std::string> files = arguments->config.files, sets = arguments->config.sets;
+      bool of_algorithm = arguments->explain && !files.empty() && named<Algorithm>(files.front());
+      if (of_algorithm) {
+        sets.push_back("rl.algorithm=" + files.front());
+        files.erase(files.begin());
+      }
+      Config config = load_config<Config>(files, sets);
+      if (of_algorithm) {
+        std::cout << to_yaml(config.rl, true);
+        return 0;
+      }
       if (arguments->weaker) config.verify.allow_weaker_sandbox = true;
       if (arguments->dry_run || arguments->explain) {
         std::cout << to_yaml(config, arguments->explain);
@@ -96,7 +107,7 @@ void add_report(CLI::App& app, Run& run) {
   command->add_option("run", *folder, "run directory")->required();
   command->callback([=, &run] {
     run = [=] {
-      write_report(*folder, {plotly_script()});
+      write_report(*folder);
       std::cout << *folder << "/report.html\n";
       return 0;
     };

@@ -20,7 +20,7 @@ struct VerifyArguments {
 
 void print(const Verdict& verdict) {
   for (const StageResult& stage : verdict.stages) {
-    std::cout << "  " << to_string(stage.stage) << ": " << to_string(stage.outcome) << " ("
+    std::cout << "  " << to_string(stage.stage) << ": " << to_string(stage.outcome()) << " ("
               << human_seconds(stage.seconds) << ")\n";
   }
   if (verdict.correct()) {

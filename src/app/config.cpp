@@ -13,7 +13,77 @@ void RunConfig::validate() const {
   }
 }
 
+void RlConfig::choose(Algorithm chosen) {
+  const bool imitates = !has_advantages(chosen);
+  algorithm = chosen;
+  best_of_n = {};
+  reward_weighted = {};
+  advantage = {};
+  loss = {};
+  overlong = Overlong::kNone;
+  overlong_weight = 1;
+  resample_rounds = 0;
+  resample_by = ResampleBy::kReward;
+  samples = 8;
+  train.epochs = 1;
+  train.updates = imitates ? 0 : 1;
+  train.optimizer.schedule = Schedule::kConstant;
+  switch (chosen) {
+    case Algorithm::kBestOfN:  // N, K and two epochs as published, but of answers that are verified correct.
+      samples = 10;
+      train.epochs = 2;
+      train.optimizer.schedule = Schedule::kCosine;
+      break;
+    case Algorithm::kRewardWeighted:  // What fails at compiling has 0.1, behind it at least 0.2.
+      reward_weighted.reward_above = 0.15;
+      break;
+    case Algorithm::kReinforce:
+      advantage.formula = AdvantageFormula::kReinforce;
+      loss.objective = PolicyObjective::kPlain;
+      loss.normalise = Normalise::kTokens;
+      break;
+    case Algorithm::kRloo:  // The ratio knows no bound for answers below the baseline: one update. TRL has kl 0.05.
+      advantage.formula = AdvantageFormula::kRloo;
+      loss.ratio = Ratio::kAnswer;
+      break;
+    case Algorithm::kGrpo:  // One update, so that the clip does not bind. DeepSeekMath has kl 0.04.
+      break;
+    case Algorithm::kDrGrpo:
+      advantage.scale = Scale::kNone;
+      loss.normalise = Normalise::kConstant;
+      break;
+    case Algorithm::kDapo:
+      loss.clip_high = 0.28;
+      loss.normalise = Normalise::kTokens;
+      overlong = Overlong::kPenalty;
+      overlong_weight = 0.5;
+      resample_rounds = 3;
+      resample_by = ResampleBy::kCorrect;
+      train.updates = 16;
+      break;
+    case Algorithm::kGspo:  // Clipped where means over an answer lie.
+      loss.ratio = Ratio::kSequence;
+      loss.clip_low = 3e-4;
+      loss.clip_high = 4e-4;
+      train.updates = 4;
+      break;
+    case Algorithm::kCispo:  // Without the dynamic sampling and length penalty that MiniMax-M1 adds.
+      loss.objective = PolicyObjective::kCispo;
+      loss.clip_high = 4;
+      loss.normalise = Normalise::kTokens;
+      train.updates = 6;
+      break;
+    case Algorithm::kReinforcePp:
+      advantage.formula = AdvantageFormula::kReinforcePp;
+      loss.normalise = Normalise::kTokens;
+      loss.kl = 0.01;
+      loss.kl_estimator = KlEstimator::kK2;
+      break;
+  }
+}
+
 void RlConfig::validate() const {
+  const char* name = name_of(algorithm);
   if (steps < 0 || tasks_per_step < 1 || samples < 1)
     throw usage_error("tasks_per_step and samples must be at least 1");
   if (overlong_tokens < 1 || resample_rounds < 0) {
@@ -27,46 +97,40 @@ void RlConfig::validate() const {
   }
   if (turns < 1) throw usage_error("turns must be at least 1");
   if (gamma < 0 || gamma > 1) throw usage_error("gamma is a discount: it must lie in [0, 1]");
-  if ((credit == "rloo" || credit == "grpo" || credit == "reinforce_pp") && samples < 2) {
-    throw usage_error(cat("credit: ", credit, " compares the answers to a task: samples must be at least 2"));
+  if (compares_answers(algorithm) && samples < 2) {
+    throw usage_error(cat("algorithm: ", name, " compares the answers to a task: samples must be at least 2"));
   }
-  bool imitates = credit == "best_of_n" || credit == "reward_weighted";
+  bool imitates = !has_advantages(algorithm);
   if (!imitates && (sampling.top_k > 0 || sampling.top_p < 1 || sampling.temperature <= 0)) {
-    throw usage_error(cat("credit: ", credit, " needs answers drawn from the policy itself"), "",
+    throw usage_error(cat("algorithm: ", name, " needs answers drawn from the policy itself"), "",
                       "sampling: no top_k, no top_p, and a temperature above 0");
   }
-  if (staleness > 0 && !imitates && loss.correction == "none") {
+  if (staleness > 0 && !imitates && loss.correction == Correction::kNone) {
     throw usage_error("with staleness answers come from an older policy than the one they train", "",
                       "loss.correction: token weighs them accordingly");
   }
-  if (imitates && loss.kl > 0) {
-    throw usage_error(cat("loss.kl is for credits with advantages, credit: ", credit, " imitates"));
-  }
   bool one_update = train.epochs == 1 && (train.updates == 1 || (train.updates == 0 && train.batch_size == 0));
-  if (!imitates && loss.objective == "plain" && !one_update) {
-    throw usage_error("loss.objective: plain knows no importance ratio: a second update would be off-policy", "",
-                      "rl.train: epochs 1 and updates 1; or loss.objective: clip");
+  if (!imitates && loss.objective == PolicyObjective::kPlain && !one_update) {
+    throw usage_error(cat("algorithm: ", name, " knows no importance ratio: a second update would be off-policy"), "",
+                      "rl.train: epochs 1 and updates 1; or an algorithm that clips the ratio (rloo, grpo ...)");
   }
-  if (!imitates && train.optimizer.schedule != "constant") {
+  if (!imitates && train.optimizer.schedule != Schedule::kConstant) {
     throw usage_error(
-        cat("credit: ", credit, " with schedule: ", train.optimizer.schedule,
+        cat("algorithm: ", name, " with schedule: ", name_of(train.optimizer.schedule),
             " begins each step with a fresh optimizer, whose first updates follow the gradient's sign only"),
         "", "rl.train.optimizer.schedule: constant keeps it over the steps; rl.decay lowers the rate");
   }
   if (decay_to < 0 || decay_to > 1) throw usage_error("decay_to is a share: it must lie in [0, 1]");
-  if (resample_rounds > 0 && (imitates || credit == "reinforce")) {
-    throw usage_error(cat("resample_rounds leaves out groups that teach credit: ", credit, " something"));
-  }
-  if (credit == "best_of_n" && best_of_n.keep > samples) {
+  if (algorithm == Algorithm::kBestOfN && best_of_n.keep > samples) {
     throw usage_error(cat("best_of_n.keep = ", best_of_n.keep, " exceeds samples = ", samples), "",
                       "keep at most as many as are sampled");
   }
 }
 
 double RlConfig::decay_at(int64_t step) const {
-  if (decay == "none" || steps < 2) return 1;
+  if (decay == Decay::kNone || steps < 2) return 1;
   double progress = static_cast<double>(step - 1) / static_cast<double>(steps - 1);
-  double left = decay == "linear" ? 1 - progress : 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  double left = decay == Decay::kLinear ? 1 - progress : 0.5 * (1 + std::cos(std::numbers::pi * progress));
   return decay_to + (1 - decay_to) * left;
 }
 
@@ -76,14 +140,13 @@ void CheckpointConfig::validate() const {
 }
 
 void Config::validate() const {
-  if (checkpoint.keep_best && checkpoint.best_by == "heldout" && eval.every == 0) {
+  if (checkpoint.keep_best && checkpoint.best_by == BestBy::kHeldout && eval.every == 0) {
     throw usage_error("checkpoint.best_by: heldout without evaluations to choose by", "", "eval.every: 5, say");
   }
   if (!sft.enabled && rl.steps == 0) throw usage_error("nothing to do: sft is off and rl.steps is 0");
   int64_t needed = policy.max_prompt_tokens + eval.sampling.max_new_tokens;
   int64_t rollout = policy.max_prompt_tokens + rl.sampling.max_new_tokens;
-  bool imitates = rl.credit == "best_of_n" || rl.credit == "reward_weighted";
-  if (rl.steps > 0 && !imitates && rl.train.max_tokens < rollout) {
+  if (rl.steps > 0 && has_advantages(rl.algorithm) && rl.train.max_tokens < rollout) {
     throw usage_error(cat("rl.train.max_tokens = ", rl.train.max_tokens,
                           " leaves out the longest answers, whose length then goes unpunished"),
                       "", cat("policy.max_prompt_tokens + rl.sampling.max_new_tokens = ", rollout));

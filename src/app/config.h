@@ -4,12 +4,14 @@
 
 #include <string>
 
-#include "base/config.h"
+#include "base/config_choice.h"
 #include "data/data_config.h"
 #include "model/lora.h"
 #include "policy/policy.h"
 #include "reward/reward.h"
+#include "rollout/conversation.h"
 #include "rollout/evaluation.h"
+#include "train/algorithm.h"
 #include "train/credit/credit.h"
 #include "train/policy_loss.h"
 #include "train/trainer.h"
@@ -43,71 +45,88 @@ struct SftConfig : TrainConfig {
   }
 };
 
+enum class Overlong { kNone, kPenalty };
+constexpr auto enum_names(Overlong) { return std::array{"none", "penalty"}; }
+enum class ResampleBy { kReward, kCorrect };
+constexpr auto enum_names(ResampleBy) { return std::array{"reward", "correct"}; }
+enum class Decay { kNone, kLinear, kCosine };
+constexpr auto enum_names(Decay) { return std::array{"none", "linear", "cosine"}; }
+
+// `algorithm` chooses the defaults of all that follows, and which keys there are: what an algorithm has no use for
+// cannot be written.
 struct RlConfig {
+  Algorithm algorithm = Algorithm::kBestOfN;
   int64_t steps = 1;
   int64_t tasks_per_step = 16;
   int64_t samples = 10;  // N.
   int64_t turns = 1;
   double gamma = 0.4;  // Kevin's.
-  std::string stop_when_correct = "untimed";
-  std::string credit = "best_of_n";
+  StopWhenCorrect stop_when_correct = StopWhenCorrect::kUntimed;
   BestOfNConfig best_of_n;
   RewardWeightedConfig reward_weighted;
   AdvantageConfig advantage;
   PolicyLossConfig loss;
-  std::string overlong = "none";
+  Overlong overlong = Overlong::kNone;
   int64_t overlong_tokens = 64;
   double overlong_weight = 1;
   int64_t resample_rounds = 0;
-  std::string resample_by = "reward";
-  std::string stream = "auto";
+  ResampleBy resample_by = ResampleBy::kReward;
+  Switch stream = Switch::kAuto;
   int64_t staleness = 0;
-  std::string decay = "none";
+  Decay decay = Decay::kNone;
   double decay_to = 0;
   SamplingConfig sampling;
   TrainConfig train;
   bool audit = false;
 
+  RlConfig() { choose(algorithm); }
+  // Sets what the algorithm's publication (or our measurements) say, and leaves the rest. docs/algorithms.md has them.
+  void choose(Algorithm chosen);
+
   template <class V>
   void for_each_field(V& v) {
+    v("algorithm", algorithm, "chooses the defaults of what follows; train --explain ALGORITHM prints them");
+    v.renamed("credit", "rl.algorithm");
+    v.then([&] { choose(algorithm); });
     v("steps", steps, "rounds of sample, verify, train; 0 = none");
     v("tasks_per_step", tasks_per_step, "tasks a round");
     v("samples", samples, "answers per task (N); with turns, conversations per task");
-    v("turns", turns,
-      "answers of a conversation at most; each but the first follows the verdict on the one before (data.feedback)");
-    v("gamma", gamma, "credits with advantages: what a later turn's reward counts to the turn before it");
-    v.choice("stop_when_correct", stop_when_correct, {"untimed", "never", "always"},
-             "a correct answer ends its conversation: where its time was not measured, never (it is to become faster), "
-             "or always");
-    v.choice("credit", credit, {"best_of_n", "reward_weighted", "reinforce", "rloo", "grpo", "reinforce_pp"},
-             "how rewards become training weights");
-    v("best_of_n", best_of_n, "");
-    v("reward_weighted", reward_weighted, "");
-    v("advantage", advantage, "reinforce, rloo, grpo, reinforce_pp: rewards to advantages");
-    v("loss", loss, "reinforce, rloo, grpo, reinforce_pp: advantages to a loss");
-    v.choice(
-        "overlong", overlong, {"none", "penalty"},
-        "penalty: answers lose up to overlong_weight over their last overlong_tokens before max_new_tokens (DAPO)");
-    v("overlong_tokens", overlong_tokens, "tokens over which the penalty grows");
-    v("resample_rounds", resample_rounds,
-      "further rounds of tasks in a step while groups whose rewards are all equal leave less than tasks_per_step "
-      "(DAPO's "
-      "dynamic sampling); 0 = keep every group");
-    v.choice(
-        "resample_by", resample_by, {"reward", "correct"},
-        "what makes a group worth keeping: rewards that differ (without overlong and KL), or right and wrong answers "
-        "beside each other (DAPO)");
     v("staleness", staleness,
       "updates that the policy which draws a step's answers may be behind: 0 = none; 1 = the next step's answers are "
       "drawn while this one verifies and trains (one-step off-policy; rollout/rollout_source.h)");
-    v.choice("decay", decay, {"none", "linear", "cosine"},
-             "how the learning rate falls from the first to the last step of the run, beside the optimizer's schedule");
-    v("decay_to", decay_to, "share of it that is left in the end");
+    v.then([&] { loss.correction = staleness > 0 ? Correction::kToken : Correction::kNone; });
+    v("turns", turns,
+      "answers of a conversation at most; each but the first follows the verdict on the one before (data.feedback)");
+    v("stop_when_correct", stop_when_correct,
+      "a correct answer ends its conversation: where its time was not measured, never (it is to become faster), or "
+      "always");
+    v.when(algorithm == Algorithm::kBestOfN, "rl.algorithm: best_of_n", [&] { v("best_of_n", best_of_n, ""); });
+    v.when(algorithm == Algorithm::kRewardWeighted, "rl.algorithm: reward_weighted",
+           [&] { v("reward_weighted", reward_weighted, ""); });
+    v.when(has_advantages(algorithm), "algorithms with advantages (not best_of_n, reward_weighted)", [&] {
+      v("advantage", advantage, "rewards to advantages");
+      v("loss", loss, "advantages to a loss");
+      v("gamma", gamma, "what a later turn's reward counts to the turn before it");
+    });
+    v("overlong", overlong,
+      "penalty: answers lose up to overlong_weight over their last overlong_tokens before max_new_tokens (DAPO)");
+    v("overlong_tokens", overlong_tokens, "tokens over which the penalty grows");
     v("overlong_weight", overlong_weight,
       "the largest overlong penalty; DAPO's is half of the rewards' range, which is 0.5 where they lie in [0, 1]");
-    v.choice("stream", stream, {"auto", "true", "false"},
-             "verify answers while others of the step are sampled, by the same policy; auto = where it is on a GPU (on "
-             "the CPU both want the same cores)");
+    v.when(compares_answers(algorithm), "algorithms that compare the answers to one task", [&] {
+      v("resample_rounds", resample_rounds,
+        "further rounds of tasks in a step while groups whose rewards are all equal leave less than tasks_per_step "
+        "(DAPO's dynamic sampling); 0 = keep every group");
+      v("resample_by", resample_by,
+        "what makes a group worth keeping: rewards that differ (without overlong and KL), or right and wrong answers "
+        "beside each other (DAPO)");
+    });
+    v("decay", decay,
+      "how the learning rate falls from the first to the last step of the run, beside the optimizer's schedule");
+    v("decay_to", decay_to, "share of it that is left in the end");
+    v("stream", stream,
+      "verify answers while others of the step are sampled, by the same policy; auto = where it is on a GPU (on the "
+      "CPU both want the same cores)");
     v("sampling", sampling, "");
     v("train", train, "");
     v("audit", audit,
@@ -118,12 +137,15 @@ struct RlConfig {
   double decay_at(int64_t step) const;
 };
 
+enum class BestBy { kTraining, kHeldout };
+constexpr auto enum_names(BestBy) { return std::array{"training", "heldout"}; }
+
 // Which checkpoints of a run are kept, and what is done with each. The state that a run goes on from is always kept.
 struct CheckpointConfig {
   int64_t every_updates = 100;
   int64_t keep_last = 0;
   bool keep_best = false;
-  std::string best_by = "training";
+  BestBy best_by = BestBy::kTraining;
   std::string after_save;
   double after_save_wait_s = 600;
 
@@ -135,9 +157,9 @@ struct CheckpointConfig {
     v("keep_best", keep_best,
       "keep also the checkpoint with the highest mean reward of training (of the rollouts drawn from it, in the step "
       "after it), and name it in state.json and results.json");
-    v.choice("best_by", best_by, {"training", "heldout"},
-             "what the best is measured by: training, as above, or the share of correct answers on the held-out tasks "
-             "(eval.every)");
+    v("best_by", best_by,
+      "what the best is measured by: training, as above, or the share of correct answers on the held-out tasks "
+      "(eval.every)");
     v("after_save", after_save,
       "shell command run in the background after each checkpoint, one at a time, with TRITONRL_CHECKPOINT (its "
       "folder), TRITONRL_RUN and TRITONRL_STEP (0 for SFT); its output goes to after_save.log");
@@ -146,46 +168,15 @@ struct CheckpointConfig {
   void validate() const;
 };
 
-// How a GPU's readings are taken and what they amount to (verify/timing_protocol.h).
-struct TimingConfig {
-  std::string type = "calibrated";
-  int64_t readings = 50;
-  double half_width = 0.005;
-
-  template <class V>
-  void for_each_field(V& v) {
-    v("type", type, "timing protocol: plain (five readings, their mean) or an extension's, see app/assemble.cpp");
-    v("readings", readings, "calibrated: at least so many readings");
-    v("half_width", half_width,
-      "calibrated: and until the 95 % interval of the ratio is as narrow as this, relative; 0.03 takes about a tenth "
-      "of "
-      "the time of 0.005");
-  }
+// The seams of the verifier, as core has them; extensions add theirs (app/assemble.cpp), and may become the default.
+struct TimingChoice : ConfigChoice<TimingProtocol> {
+  TimingChoice() : ConfigChoice("plain") { add<PlainMean>("plain", "five readings, their mean"); }
 };
-
-// On which cases candidates are tried (verify/case_source.h).
-struct CasesConfig {
-  std::string type = "original";
-  std::vector<std::string> list = {"original", "doubled", "reseeded", "larger", "precision"};
-  int64_t count = 0;
-
-  template <class V>
-  void for_each_field(V& v) {
-    v("type", type, "cases of a task: original (as written, and tiny) or an extension's, see app/assemble.cpp");
-    v("list", list, "multi_input: the cases, by name");
-    v("count", count, "multi_input: how many of the list, from its beginning; 0 = all");
-  }
+struct CasesChoice : ConfigChoice<CaseSource, int64_t> {
+  CasesChoice() : ConfigChoice("original") { add<OriginalCases>("original", "as the task is written, and tiny"); }
 };
-
-// Which stages a candidate goes through (verify/stage_order.h).
-struct StagesConfig {
-  std::string type = "staged";
-
-  template <class V>
-  void for_each_field(V& v) {
-    v("type", type,
-      "staged (stops at the first stage that fails) or all (runs what can be run; the verdict is the same)");
-  }
+struct StagesChoice : ConfigChoice<StageOrder> {
+  StagesChoice() : ConfigChoice("all") { add<EveryStage>("all", "runs what can be run"); }
 };
 
 struct Config {
@@ -198,10 +189,12 @@ struct Config {
   CheckpointConfig checkpoint;
   RewardConfig reward;
   VerifyConfig verify;
-  CasesConfig cases;
-  StagesConfig stages;
-  TimingConfig timing;
+  CasesChoice cases;
+  StagesChoice stages;
+  TimingChoice timing;
   EvalConfig eval;
+
+  Config();  // With every extension's sections: app/assemble.cpp.
 
   template <class V>
   void for_each_field(V& v) {
@@ -214,9 +207,9 @@ struct Config {
     v("checkpoint", checkpoint, "what is kept of a run, and a command for each checkpoint");
     v("reward", reward, "from verdict to number");
     v("verify", verify, "the verifier");
-    v("cases", cases, "inputs that candidates are tried on");
-    v("stages", stages, "order of the verifier's stages");
-    v("timing", timing, "timing of candidates on a GPU");
+    v("cases", cases, "inputs that candidates are tried on (verify/case_source.h)");
+    v("stages", stages, "order of the verifier's stages (verify/stage_order.h); the verdict is the same");
+    v("timing", timing, "timing of candidates on a GPU (verify/timing_protocol.h)");
     v("eval", eval, "held-out evaluation");
   }
   void validate() const;

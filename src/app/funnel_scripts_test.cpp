@@ -351,8 +351,7 @@ class Actor {
         auto own = std::find(kOwnRecording.begin(), kOwnRecording.end(), name);
         std::string failed = own == kOwnRecording.end() ? "" : happens("record " + name);
         if (!failed.empty()) {
-          Json why = {{"kind", failed}, {"phase", "forward"}, {"message", "no luck"}};
-          failures.push_back({{"case", name}, {"failure", why}});
+          failures.push_back({{"case", name}, {"failure", failure_json(failed)}});
           continue;
         }
         Plan plan = with_specs(file_of({small_plan(name, {4})})).cases[0];
@@ -409,11 +408,10 @@ struct Combination {
 };
 
 Config config_of(const Combination& on) {
-  Config config;
+  Config config = load_config<Config>({}, {cat("data.sampler.adaptive.window=", kWindow)});
   config.cases.type = on.multi_input ? "multi_input" : "original";
   config.stages.type = on.staged ? "staged" : "all";
   config.data.sampler.type = on.curriculum ? "adaptive" : "fixed_mix";
-  config.data.sampler.window = kWindow;
   config.timing.type = on.calibrated ? "calibrated" : "plain";
   config.verify.workers = 1;
   return config;
@@ -437,7 +435,7 @@ Verdict verify(const Play& play, const Task& given, const Config& config) {
 Reported reported(const Verdict& verdict) {
   Reported out;
   for (const CaseResult& one : verdict.cases) {
-    out.emplace_back(one.name, one.outcome ? to_string(*one.outcome) : "skipped");
+    out.emplace_back(one.name, one.outcome() ? to_string(*one.outcome()) : "skipped");
   }
   return out;
 }
@@ -460,7 +458,7 @@ std::optional<double> expected_reward(const std::string& shape, const Expected& 
 void expect_rewards(const Verdict& verdict, const Expected& expected, double speedup, bool timed) {
   for (const char* shape : {"staged", "published", "binary", "speed", "hierarchical"}) {
     RewardConfig config;
-    config.shape = shape;
+    config.shape = *named<RewardShape>(shape);
     auto got = reward(verdict, config), wanted = expected_reward(shape, expected, speedup, timed);
     EXPECT_EQ(got.has_value(), wanted.has_value()) << shape;
     EXPECT_NEAR(got.value_or(-1), wanted.value_or(-1), 1e-9) << shape;
@@ -505,7 +503,7 @@ class FunnelScripts : public testing::TestWithParam<int> {
     EXPECT_FALSE(verdict.timing || verdict.speedup) << "without a GPU nothing is measured";
     expect_rewards(verdict, expected, 0, false);
     if (verdict.correct()) {
-      time_at(ratio, *make_timing(config_.timing), &verdict);
+      time_at(ratio, *config_.timing.make(), &verdict);
       expect_rewards(verdict, expected, ratio, true);
     }
     ends_.insert({expected.stopped_at, expected.outcome});
@@ -519,7 +517,7 @@ class FunnelScripts : public testing::TestWithParam<int> {
 };
 
 TEST_P(FunnelScripts, VerdictCasesAndRewardAreTheModels) {
-  auto sampler = make_task_sampler(config_.data.sampler, six_tasks());
+  auto sampler = config_.data.sampler.make(six_tasks());
   Rng rng(41);
   double share = on_.curriculum ? 0.1 : 0.5, drawn2 = 0, due2 = 0, lowest = 1, highest = 0;
   std::deque<bool> window;  // Level-1 rollouts.

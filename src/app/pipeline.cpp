@@ -115,7 +115,7 @@ class Pipeline {
     const DataConfig& data = config_.data;
     bool heldout_from_file = !data.heldout.file.empty() || !config_.eval.tasks.empty();
     if (data.train.file.empty() || data.rl.file.empty() || !heldout_from_file) {
-      splits_ = make_splits(synthesise(data.synth, data.synth_level1, data.synth_level2), data.split);
+      splits_ = graphs::synthesise(data.synth, data.split);
       check_disjoint(splits_);
     }
     if (!data.train.file.empty()) splits_.train = select_tasks(data.train, "data.train");
@@ -290,7 +290,7 @@ class Pipeline {
     if (config_.checkpoint.keep_best) results["best_checkpoint"] = checkpoints_.best();
     write_file(run_ / "results.json", results.dump(2) + "\n");
     write_file(run_ / "examples.json", examples().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-    write_report(run_.path(), {plotly_script()});
+    write_report(run_.path());
   }
 
   // One answer of the last model that passed (level 2 if there is one) and one that failed late rather than early.
@@ -319,7 +319,7 @@ class Pipeline {
 
   // One verifier is open at a time: two judges would share a GPU's memory.
   Verifier& verifier(bool full = false) {
-    full = full && config_.eval.verifier == "full";
+    full = full && config_.eval.verifier == EvalVerifier::kFull;
     if (!verifier_ || full != verifier_is_full_) {
       verifier_.reset();
       verifier_ = Verifier::open(config_.verify, make_verify_seams(full ? with_every_extension(config_) : config_));

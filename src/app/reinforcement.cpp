@@ -22,7 +22,7 @@ Reinforcement::Reinforcement(const Config& config, RunDir& run, Checkpoints& che
       policy_(policy),
       rng_(rng),
       verifier_(std::move(verifier)),
-      sampler_(make_task_sampler(config.data.sampler, tasks)),
+      sampler_(config.data.sampler.make(tasks)),
       credit_(make_credit(config.rl)),
       source_(rollout_rules(config), run / "rollouts", tasks, *sampler_, rng, verifier_) {}
 
@@ -82,7 +82,7 @@ int64_t Reinforcement::keep_useful(std::span<Group> groups, const RewardRules& r
   if (config_.rl.resample_rounds == 0) return static_cast<int64_t>(groups.size());
   give_returns(groups, rules.gamma);  // Before the prices of length and divergence: those are no news about a task.
   for (Group& group : groups) {
-    if (config_.rl.resample_by == "reward") {
+    if (config_.rl.resample_by == ResampleBy::kReward) {
       group.trained_on = !teaches_nothing(group, config_.rl.advantage);
       continue;
     }
@@ -98,7 +98,7 @@ int64_t Reinforcement::keep_useful(std::span<Group> groups, const RewardRules& r
 // rl.loss.kl_in: reward. Returns the mean divergence, in nats.
 double Reinforcement::price_divergence(std::span<Group> groups) {
   const PolicyLossConfig& loss = config_.rl.loss;
-  if (!has_advantages(config_.rl) || loss.kl == 0 || loss.kl_in != "reward") return 0;
+  if (!has_advantages(config_.rl.algorithm) || loss.kl == 0 || loss.kl_in != KlIn::kReward) return 0;
   return charge_divergence(policy_.get(), groups, policy_.reference(), loss, policy_.sampling_temperature(),
                            config_.rl.train.micro_batch_tokens);
 }
@@ -107,7 +107,7 @@ double Reinforcement::price_divergence(std::span<Group> groups) {
 // the next goes on from there.
 TrainSummary Reinforcement::update(int64_t step, const std::vector<TrainExample>& examples) {
   const std::string phase = cat("rl/step_", step);
-  AdamW* kept = config_.rl.train.optimizer.schedule == "constant" ? &policy_.optimizer() : nullptr;
+  AdamW* kept = config_.rl.train.optimizer.schedule == Schedule::kConstant ? &policy_.optimizer() : nullptr;
   TrainSummary summary;
   if (examples.empty()) {
     log_warn(phase + ": no sample earned credit, the policy stays as it is");
@@ -128,7 +128,7 @@ Json Reinforcement::write_step(int64_t step, const Experience& all, int64_t exam
   Json line = step_metrics({step, all.verified, config_.rl.advantage, all.rounds, examples, summary,
                             policy_.grad_norm(), device_peak_bytes(policy_.get().weights().device), seconds});
   line.update(turn_metrics(all.verified, config_.rl.turns));
-  if (config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == "reward") {
+  if (config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == KlIn::kReward) {
     line["reward/kl"] = all.divergence / static_cast<double>(all.rounds);
   }
   for (const auto& [metric, value] : sampler_->metrics()) line[metric] = value;

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "base/stats.h"
-#include "verify/detectors.h"
 
 namespace tritonrl {
 
@@ -64,7 +63,7 @@ void add_verdicts(const StepFacts& facts, Json* line) {
       const Verdict& verdict = sample.verdict;
       ++all;
       ++outcomes[to_string(verdict.outcome)];
-      if (std::string detector = detector_of(verdict); !detector.empty()) {
+      if (std::string detector = detector_of(verdict.finding().rule()); !detector.empty()) {
         ++rejected;
         ++detectors[cat(to_string(verdict.outcome), "/", detector)];
       }

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "app/device_memory.h"
-#include "verify/detectors.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl::step_metrics_test {
 namespace {
@@ -20,7 +20,7 @@ Verdict verdict(const std::string& task, Outcome outcome, Stage stage, double se
   v.task_id = task;
   v.outcome = outcome;
   v.stopped_at = stage;
-  v.stages = {{Stage::kExtract, Outcome::kPass, 0.001, ""}, {stage, outcome, seconds, reason}};
+  v.stages = {{Stage::kExtract, 0.001, {}}, {stage, seconds, made_up_finding(outcome, reason)}};
   return v;
 }
 
@@ -82,19 +82,6 @@ TEST(StepMetrics, CountWhatOneStepBrought) {
   }
   EXPECT_FALSE(line.contains("memory/device_peak_bytes"));
   EXPECT_FALSE(line.contains("policy/entropy"));  // Nothing was trained with a policy loss.
-}
-
-TEST(Detectors, EveryRuleHasItsNameAndHonestFailuresHaveNone) {
-  auto name = [](Outcome outcome, const std::string& reason) {
-    return std::string(detector_of(verdict("t", outcome, Stage::kCompile, 0, reason)));
-  };
-  EXPECT_EQ(name(Outcome::kRuleBreak, "library calls do part of the work: aten.mm"), "library_calls");
-  EXPECT_EQ(name(Outcome::kRuleBreak, "kernel k, line 3 of its text: a kernel may not use getattr"), "kernel_text");
-  EXPECT_EQ(name(Outcome::kRuleBreak, "something new"), "other_rule");
-  EXPECT_EQ(name(Outcome::kTampered, "it ends sooner than its outputs could have been written"), "too_fast");
-  EXPECT_EQ(name(Outcome::kTampered, "the recording lacks a case"), "forged_result");
-  EXPECT_EQ(name(Outcome::kWrongOutput, "no Triton kernel is launched"), "");
-  EXPECT_EQ(name(Outcome::kPass, ""), "");
 }
 
 std::string advised(const std::function<void()>& fn) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/interrupt.h"
+#include "base/line_file.h"
 #include "base/log.h"
 #include "verify/task_lint.h"
 #include "verify/verifier.h"
@@ -36,25 +37,6 @@ std::string hash_in(const Json& line, const fs::path& path) {
                     "delete it, or give the configuration it was begun with");
 }
 
-// Cuts a file behind its first `lines` whole lines.
-void keep_lines(const fs::path& path, int64_t lines) {
-  if (!fs::exists(path)) return;
-  std::ifstream in(path, std::ios::binary);
-  int64_t seen = 0;
-  uintmax_t bytes = 0;
-  for (std::string line; seen < lines && std::getline(in, line) && !in.eof(); ++seen) bytes += line.size() + 1;
-  in.close();
-  if (fs::file_size(path) != bytes) fs::resize_file(path, bytes);
-}
-
-int64_t whole_lines(const fs::path& path) {
-  if (!fs::exists(path)) return 0;
-  std::ifstream in(path, std::ios::binary);
-  int64_t count = 0;
-  for (std::string line; std::getline(in, line) && !in.eof();) ++count;
-  return count;
-}
-
 int64_t solved_in(const fs::path& verdicts) {
   int64_t solved = 0;
   if (!fs::exists(verdicts)) return solved;
@@ -64,23 +46,6 @@ int64_t solved_in(const fs::path& verdicts) {
   return solved;
 }
 
-class Appender {
- public:
-  explicit Appender(const fs::path& path) : path_(path), out_(path, std::ios::binary | std::ios::app) { check(); }
-  void write(const std::string& lines) {
-    out_ << lines;
-    out_.flush();
-    check();
-  }
-
- private:
-  void check() const {
-    if (!out_) throw environment_error("cannot write", path_.string(), "is the disk full?");
-  }
-  fs::path path_;
-  std::ofstream out_;
-};
-
 // What is verified here was not made to deceive: inputs that follow from the seed make the same tasks every time.
 VerifyConfig of_seed(VerifyConfig verify, int64_t seed) {
   if (verify.seed == 0) verify.seed = (int64_t{1} << 32) + static_cast<int64_t>(static_cast<uint64_t>(seed) >> 2);
@@ -89,7 +54,7 @@ VerifyConfig of_seed(VerifyConfig verify, int64_t seed) {
 
 class SynthRun {
  public:
-  SynthRun(const graphs::GraphSynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
+  SynthRun(const graphs::SynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
            std::ostream& say)
       : config_(config),
         verify_(of_seed(verify, config.seed)),
@@ -123,17 +88,13 @@ class SynthRun {
 
  private:
   void plain() {
-    int64_t there = whole_lines(partial_), line = 0;
-    keep_lines(partial_, there);
-    if (there > 0) {
-      for_each_json_line(partial_, [&](int64_t, const Json& json) {
-        ++line;
-        bool check = line == 1 || line == there;  // The rest follows from these.
-        if (check && to_json(stream_.next()) != json) another_configuration(partial_);
-        if (!check) stream_.skip(hash_in(json, partial_));
-      });
-    }
-    Appender out(partial_);
+    LineFile out = LineFile::open(partial_);
+    const int64_t there = out.lines();
+    out.for_each([&](int64_t line, const Json& json) {
+      bool check = line == 1 || line == there;  // The rest follows from these.
+      if (check && to_json(stream_.next()) != json) another_configuration(partial_);
+      if (!check) stream_.skip(hash_in(json, partial_));
+    });
     Progress bar("synth", options_.count, "tasks", stream_.position());
     double start = now_s();
     int64_t covered = 0;
@@ -143,7 +104,7 @@ class SynthRun {
       covered += !task.solution.empty();
       lines += json_line(to_json(task)) + "\n";
       if (stream_.position() % kChunk == 0 || stream_.position() == options_.count) {
-        out.write(lines);
+        out.write_lines(lines);
         lines.clear();
         bar.update(stream_.position());
         if (interrupted()) throw Interrupted();
@@ -165,8 +126,8 @@ class SynthRun {
   };
 
   void verified() {
-    resume_verdicts();
-    Appender tasks(partial_), verdicts(verdicts_);
+    LineFile tasks = LineFile::open(partial_), verdicts = LineFile::open(verdicts_);
+    resume(tasks, verdicts);
     int64_t solved = solved_in(verdicts_);
     bool by_solved = options_.solved > 0;
     auto reached = [&] { return by_solved ? solved : stream_.position(); };
@@ -203,8 +164,8 @@ class SynthRun {
                                     {"seconds", judged[i].seconds}}) +
                          "\n";
       }
-      tasks.write(task_lines);  // First: a resumed run cuts what no verdict speaks of.
-      verdicts.write(verdict_lines);
+      tasks.write_lines(task_lines);  // First: a resumed run cuts what no verdict speaks of.
+      verdicts.write_lines(verdict_lines);
       bar.update(reached());
     }
     say_ << "time now: making " << human_seconds(making) << ", references " << human_seconds(linting) << ", solutions "
@@ -212,23 +173,19 @@ class SynthRun {
     summary();
   }
 
-  void resume_verdicts() {
-    int64_t there = whole_lines(verdicts_), kept = 0, line = 0;
-    keep_lines(verdicts_, there);
-    if (there > 0) {
-      for_each_json_line(verdicts_, [&](int64_t, const Json& json) {
-        std::string hash = hash_in(json, verdicts_);
-        ++line;
-        if (line == 1 || line == there) {
-          if (stream_.next().graph_hash != hash) another_configuration(verdicts_);
-        } else {
-          stream_.skip(hash);
-        }
-        kept += json.value("kept", false);
-      });
-    }
-    keep_lines(partial_, kept);
-    if (whole_lines(partial_) != kept) another_configuration(partial_);
+  void resume(LineFile& tasks, const LineFile& verdicts) {
+    int64_t there = verdicts.lines(), kept = 0;
+    verdicts.for_each([&](int64_t line, const Json& json) {
+      std::string hash = hash_in(json, verdicts_);
+      if (line == 1 || line == there) {
+        if (stream_.next().graph_hash != hash) another_configuration(verdicts_);
+      } else {
+        stream_.skip(hash);
+      }
+      kept += json.value("kept", false);
+    });
+    if (tasks.lines() < kept) another_configuration(partial_);
+    tasks.keep(kept);
   }
 
   void open_verifier() {
@@ -323,7 +280,7 @@ class SynthRun {
     }
   }
 
-  const graphs::GraphSynthConfig& config_;
+  const graphs::SynthConfig& config_;
   const VerifyConfig verify_;
   const SynthRunOptions& options_;
   std::ostream& say_;
@@ -341,7 +298,7 @@ void make_output_folder(const fs::path& folder) {
   if (error) throw environment_error("cannot create the folder: " + error.message(), folder.string());
 }
 
-void run_synth(const graphs::GraphSynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
+void run_synth(const graphs::SynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
                std::ostream& say) {
   SynthRun(config, verify, options, say).run();
 }

@@ -25,7 +25,7 @@ struct SynthRunOptions {
 
 // Prints what came of it to `say`. Throws Error: a partial file of another configuration (usage), a full disk or an
 // incomplete sandbox (environment); Interrupted when asked to stop.
-void run_synth(const graphs::GraphSynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
+void run_synth(const graphs::SynthConfig& config, const VerifyConfig& verify, const SynthRunOptions& options,
                std::ostream& say);
 
 // Makes a folder for output, and those above it. Throws Error (environment) where that cannot be.

@@ -120,7 +120,7 @@ TrainSummary TrainedPolicy::train_on(const std::vector<TrainExample>& examples, 
     policy.loss = config_.rl.loss;
     policy.temperature = sampling_temperature();
     policy.longest_answer = config_.rl.sampling.max_new_tokens;
-    if (policy.loss.kl_in == "reward") policy.loss.kl = 0;  // It is in the advantages.
+    if (policy.loss.kl_in == KlIn::kReward) policy.loss.kl = 0;  // It is in the advantages.
     if (policy.loss.kl > 0) policy.reference = reference();
     return train_policy(get(), examples, config, policy, rng, hooks, how.optimizer);
   });

@@ -18,4 +18,14 @@ const std::string& python_program() {
   return path;
 }
 
+const std::string& deps_dir() {
+  static const std::string path = TRITONRL_DEPS;
+  return path;
+}
+
+const std::string& nvrtc_library() {
+  static const std::string path = TRITONRL_NVRTC;
+  return path;
+}
+
 }  // namespace tritonrl

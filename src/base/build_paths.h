@@ -10,5 +10,7 @@ namespace tritonrl {
 const std::string& source_dir();      // The clone. No slash at its end.
 const std::string& build_dir();       // Holds the programs beside this one.
 const std::string& python_program();  // Interpreter with the torch and triton that this program was linked against.
+const std::string& deps_dir();        // What tools/setup.sh fetched: packages that are not installed lie in pkg/.
+const std::string& nvrtc_library();   // A path, or a name for the loader to find.
 
 }  // namespace tritonrl

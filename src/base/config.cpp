@@ -89,18 +89,6 @@ void apply_set(ConfigNode& base, const std::string& assignment) {
   *node = value;
 }
 
-void ConfigReader::choice(const char* name, std::string& field, const std::vector<std::string>& allowed,
-                          const char* help) {
-  (*this)(name, field, help);
-  for (const auto& value : allowed) {
-    if (value == field) return;
-  }
-  const ConfigNode* child = find(name);
-  std::string close = nearest(field, allowed);
-  throw usage_error(cat(path.empty() ? "" : path + ".", name, " is '", field, "', not one of: ", join(allowed, ", ")),
-                    child ? child->where : "", close.empty() ? "" : "did you mean '" + close + "'?");
-}
-
 namespace internal {
 
 void bad_value(const ConfigNode& node, const std::string& path, const std::string& expected) {
@@ -109,6 +97,13 @@ void bad_value(const ConfigNode& node, const std::string& path, const std::strin
                     : node.kind == ConfigNode::Kind::kMap  ? "a map"
                                                            : "nothing";
   throw usage_error(path + " must be " + expected + ", got " + got, node.where);
+}
+
+void bad_name(const ConfigNode& node, const std::string& path, const std::vector<std::string>& names) {
+  if (node.kind != ConfigNode::Kind::kScalar) bad_value(node, path, "one of: " + join(names, ", "));
+  std::string close = nearest(node.scalar, names);
+  throw usage_error(cat(path, " is '", node.scalar, "', not one of: ", join(names, ", ")), node.where,
+                    close.empty() ? "" : "did you mean '" + close + "'?");
 }
 
 namespace {
@@ -121,7 +116,8 @@ std::vector<std::string> meant_by(const std::string& path, const std::vector<std
   std::vector<std::string> inside, outside, siblings, leaves;
   for (const auto& key : known) {
     bool below = key.starts_with(section);
-    if (leaf(key) == name) (below ? inside : outside).push_back(key);
+    bool in_parts = key.size() > name.size() && replace_all(key, ".", "_").ends_with("_" + name);  // a_b for a.b.
+    if (leaf(key) == name || in_parts) (below ? inside : outside).push_back(key);
     if (below && key.find('.', section.size()) == std::string::npos) siblings.push_back(leaf(key));
     if (below) leaves.push_back(leaf(key));
   }
@@ -137,21 +133,31 @@ std::vector<std::string> meant_by(const std::string& path, const std::vector<std
 
 }  // namespace
 
-void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known) {
+void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const KnownKeys& known) {
   constexpr size_t kOffered = 4;
+  const auto& valid = known.valid;
+  auto path_of = [&](const std::string& name) { return path.empty() ? name : path + "." + name; };
+  for (const auto& [name, child] : node.map) {  // First: what was renamed explains what else is not known.
+    auto it = known.renamed.find(path_of(name));
+    if (it == known.renamed.end()) continue;
+    throw usage_error("unknown key '" + it->first + "'", child.where, "it is '" + it->second + "' now");
+  }
   for (const auto& [name, child] : node.map) {
-    std::string key = path.empty() ? name : path + "." + name;
+    std::string key = path_of(name);
     auto holds = [&](const std::string& other) { return other.starts_with(key + "."); };
-    if (std::find(known.begin(), known.end(), key) != known.end()) {
-      if (std::any_of(known.begin(), known.end(), holds)) refuse_unknown_keys(child, key, known);
+    if (std::find(valid.begin(), valid.end(), key) != valid.end()) {
+      if (std::any_of(valid.begin(), valid.end(), holds)) refuse_unknown_keys(child, key, known);
       continue;
     }
-    std::vector<std::string> meant = meant_by(key, known);
+    if (auto it = known.others.find(key); it != known.others.end()) {
+      throw usage_error("key '" + key + "' is for " + it->second + " only", child.where);
+    }
+    std::vector<std::string> meant = meant_by(key, valid);
     if (meant.size() > kOffered) meant.resize(kOffered);
     std::string hint = "did you mean '" + join(meant, "' or '") + "'?";
     if (meant.empty()) {
       std::vector<std::string> here;
-      for (const auto& other : known) {
+      for (const auto& other : valid) {
         if (path.empty() ? other.find('.') == std::string::npos : other == path + "." + leaf(other)) {
           here.push_back(leaf(other));
         }

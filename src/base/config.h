@@ -10,6 +10,12 @@
 // Values come from: defaults < YAML files, left to right < `--set a.b=c`. Unknown keys, wrong types and bad
 // combinations are Errors that name file, line and the nearest valid key.
 //
+// A field may be a tag on which others depend (a tagged union). Three more calls of a visitor say how:
+//   v.then([&] { set_defaults_of(kind); });              when reading, before the fields listed behind it are read
+//   v.when(kind == kA, "kind: a", [&] { v("x", x, ""); })   fields that exist under that condition only
+//   v.renamed("old", "section.new");                     a key of former versions: refused, and the new one named
+// Enums are written by name (base/enum_names.h).
+//
 // Goals: one declaration a field; errors a typo can be mended from; printing a config gives a file that loads to the
 // same config. Non-goals: aliases, includes, variables, environment look-ups. Rejected: flag libraries (a second
 // declaration a field), protobuf (a build step), reflection macros (unreadable errors).
@@ -23,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -47,9 +54,17 @@ void apply_set(ConfigNode& base, const std::string& assignment);
 
 namespace internal {
 [[noreturn]] void bad_value(const ConfigNode& node, const std::string& path, const std::string& expected);
-// Throws Error (usage) for a key of `node` (at `path`, "" = the root) that is not among `known`, the dotted paths of
-// all keys and sections. The hint names valid keys: close ones, and those of the same name in other sections.
-void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const std::vector<std::string>& known);
+[[noreturn]] void bad_name(const ConfigNode& node, const std::string& path, const std::vector<std::string>& names);
+
+// The dotted paths of a config's keys and sections, a section before what it holds.
+struct KnownKeys {
+  std::vector<std::string> valid;
+  std::map<std::string, std::string> others;   // Keys under another condition, and which.
+  std::map<std::string, std::string> renamed;  // Former keys, and what they are called now.
+};
+// Throws Error (usage) for a key of `node` (at `path`, "" = the root) that is not valid. The hint names what is: the
+// new name, the condition it lacks, close keys, and those of the same name in other sections.
+void refuse_unknown_keys(const ConfigNode& node, const std::string& path, const KnownKeys& known);
 bool parse_bool(const ConfigNode& node, const std::string& path);
 int64_t parse_int(const ConfigNode& node, const std::string& path);
 double parse_double(const ConfigNode& node, const std::string& path);
@@ -65,10 +80,27 @@ concept ConfigStruct = requires(T& t, ConfigReader& v) {
   t.for_each_field(v);
 };
 
+// What visitors do with conditions unless they say otherwise.
+struct ConfigVisitor {
+  template <class Set>
+  void then(Set&&) {}
+  template <class Body>
+  void when(bool applies, const char* /*condition*/, Body&& body) {
+    if (applies) body();
+  }
+  void renamed(const char* /*old_name*/, const char* /*now*/) {}
+};
+
 // Visitor: fills a struct from a node.
-struct ConfigReader {
+struct ConfigReader : ConfigVisitor {
   const ConfigNode* node;
   std::string path;
+
+  ConfigReader(const ConfigNode* from, std::string at) : node(from), path(std::move(at)) {}
+  template <class Set>
+  void then(Set&& set) {
+    set();
+  }
 
   template <class T>
   void operator()(const char* name, T& field, const char* /*help*/) {
@@ -79,26 +111,10 @@ struct ConfigReader {
       if (child && child->kind != ConfigNode::Kind::kMap && child->kind != ConfigNode::Kind::kNull) {
         internal::bad_value(*child, child_path, "a map");
       }
-      read(field, child ? *child : empty, child_path);
+      ConfigReader inner(child ? child : &empty, child_path);
+      field.for_each_field(inner);
     } else if (child && child->kind != ConfigNode::Kind::kNull) {
       assign(field, *child, child_path);
-    }
-  }
-
-  // A string field with a closed set of values.
-  void choice(const char* name, std::string& field, const std::vector<std::string>& allowed, const char* help);
-
-  template <ConfigStruct T>
-  static void read(T& config, const ConfigNode& node, const std::string& path) {
-    ConfigReader reader{&node, path};
-    config.for_each_field(reader);
-    if constexpr (requires { config.validate(); }) {
-      try {
-        config.validate();
-      } catch (const Error& e) {  // Says where the section came from, when it came from somewhere.
-        throw usage_error((path.empty() ? "" : path + ": ") + e.message(), e.where().empty() ? node.where : e.where(),
-                          e.hint());
-      }
     }
   }
 
@@ -111,6 +127,12 @@ struct ConfigReader {
   template <std::integral T>
   requires(!std::same_as<T, bool>) static void assign(T& field, const ConfigNode& n, const std::string& p) {
     field = static_cast<T>(internal::parse_int(n, p));
+  }
+  template <NamedEnum E>
+  static void assign(E& field, const ConfigNode& n, const std::string& p) {
+    auto value = n.kind == ConfigNode::Kind::kScalar ? named<E>(n.scalar) : std::nullopt;
+    if (!value) internal::bad_name(n, p, names_of<E>());
+    field = *value;
   }
   static void assign(double& field, const ConfigNode& n, const std::string& p) { field = internal::parse_double(n, p); }
   static void assign(std::string& field, const ConfigNode& n, const std::string& p) {
@@ -130,27 +152,69 @@ struct ConfigReader {
   }
 };
 
-// Visitor: lists the dotted paths of all keys and sections, a section before what it holds.
-struct ConfigKeys {
+// Visitor: calls validate() of every section, the inner ones first. The nodes say where values came from.
+struct ConfigChecker : ConfigVisitor {
+  const ConfigNode* node;
   std::string path;
-  std::vector<std::string> keys;
 
+  ConfigChecker(const ConfigNode* from, std::string at) : node(from), path(std::move(at)) {}
   template <class T>
   void operator()(const char* name, T& field, const char* /*help*/) {
-    keys.push_back(path.empty() ? name : path + "." + name);
     if constexpr (ConfigStruct<T>) {
-      std::string outer = std::exchange(path, keys.back());
-      field.for_each_field(*this);
-      path = std::move(outer);
+      static const ConfigNode empty{};
+      auto it = node->map.find(name);
+      check(field, it == node->map.end() ? empty : it->second, path.empty() ? name : path + "." + name);
     }
   }
-  void choice(const char* name, std::string& field, const std::vector<std::string>& /*allowed*/, const char* help) {
-    (*this)(name, field, help);
+  template <ConfigStruct T>
+  static void check(T& config, const ConfigNode& node, const std::string& path) {
+    ConfigChecker inner(&node, path);
+    config.for_each_field(inner);
+    if constexpr (requires { config.validate(); }) {
+      try {
+        config.validate();
+      } catch (const Error& e) {  // Says where the section came from, when it came from somewhere.
+        throw usage_error((path.empty() ? "" : path + ": ") + e.message(), e.where().empty() ? node.where : e.where(),
+                          e.hint());
+      }
+    }
   }
 };
 
+// Visitor: lists keys and sections.
+struct ConfigKeys : ConfigVisitor {
+  internal::KnownKeys known;
+
+  template <class T>
+  void operator()(const char* name, T& field, const char* /*help*/) {
+    std::string key = below(name);
+    if (!condition_.empty()) {
+      known.others[key] = condition_;
+      return;
+    }
+    known.valid.push_back(key);
+    if constexpr (ConfigStruct<T>) {
+      std::string outer = std::exchange(path_, key);
+      field.for_each_field(*this);
+      path_ = std::move(outer);
+    }
+  }
+  template <class Body>
+  void when(bool applies, const char* condition, Body&& body) {
+    std::string outer = condition_;
+    if (!applies && outer.empty()) condition_ = condition;
+    body();
+    condition_ = std::move(outer);
+  }
+  void renamed(const char* old_name, const char* now) { known.renamed[below(old_name)] = now; }
+
+ private:
+  std::string below(const char* name) const { return path_.empty() ? name : path_ + "." + name; }
+  std::string path_, condition_;
+};
+
 // Visitor: prints a struct as YAML, with each field's help as a comment when asked for.
-struct ConfigPrinter {
+struct ConfigPrinter : ConfigVisitor {
   std::string out;
   int indent = 0;
   bool with_help = false;
@@ -162,12 +226,11 @@ struct ConfigPrinter {
       indent += 2;
       field.for_each_field(*this);
       indent -= 2;
+    } else if constexpr (NamedEnum<T>) {
+      line(cat(name, ": ", name_of(field)), cat(help, " (", join(names_of<T>(), " | "), ")"));
     } else {
       line(cat(name, ": ", print(field)), help);
     }
-  }
-  void choice(const char* name, std::string& field, const std::vector<std::string>& allowed, const char* help) {
-    line(cat(name, ": ", print(field)), cat(help, " (", join(allowed, " | "), ")"));
   }
 
  private:
@@ -189,17 +252,25 @@ struct ConfigPrinter {
   }
 };
 
-// Loads a config: defaults < files < sets, then validate() of every section. Throws Error.
+// Fills a config from a tree, then calls validate() of every section. Throws Error.
+template <ConfigStruct T>
+void read_config(T& config, const ConfigNode& root) {
+  ConfigReader reader(&root, "");
+  config.for_each_field(reader);
+  ConfigKeys keys;  // Behind reading: which keys there are may depend on values.
+  config.for_each_field(keys);
+  internal::refuse_unknown_keys(root, "", keys.known);
+  ConfigChecker::check(config, root, "");
+}
+
+// Loads a config: defaults < files < sets. Throws Error.
 template <ConfigStruct T>
 T load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets, T config = {}) {
   ConfigNode root;
   root.kind = ConfigNode::Kind::kMap;
   for (const auto& file : files) merge_into(root, parse_yaml_file(file));
   for (const auto& set : sets) apply_set(root, set);
-  ConfigKeys keys;
-  config.for_each_field(keys);
-  internal::refuse_unknown_keys(root, "", keys.keys);
-  ConfigReader::read(config, root, "");
+  read_config(config, root);
   return config;
 }
 

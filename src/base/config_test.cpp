@@ -24,18 +24,21 @@ struct Inner {
   }
 };
 
+enum class Kind { kAlpha, kA };
+constexpr auto enum_names(Kind) { return std::array{"alpha", "a"}; }
+
 struct Outer {
   int64_t steps = 4;
   bool fast = false;
   std::string name = "x: #1";
-  std::string kind = "a";
+  Kind kind = Kind::kA;
   Inner inner;
   template <class V>
   void for_each_field(V& v) {
     v("steps", steps, "how many");
     v("fast", fast, "");
     v("name", name, "");
-    v.choice("kind", kind, {"alpha", "a"}, "which");
+    v("kind", kind, "which");
     v("inner", inner, "");
   }
 };
@@ -98,6 +101,51 @@ TEST(Config, WrongTypesAreRefused) {
   EXPECT_THAT(error({}, {"inner.lr=nan"}), HasSubstr("finite"));
   EXPECT_THAT(error({}, {"inner.sizes=3"}), HasSubstr("a list"));
   EXPECT_THAT(error({}, {"kind=alfa"}), HasSubstr("did you mean 'alpha'?"));
+}
+
+TEST(Config, EnumsHaveOneTableOfNames) {
+  EXPECT_EQ(load_config<Outer>({}, {"kind=alpha"}).kind, Kind::kAlpha);
+  EXPECT_STREQ(name_of(Kind::kA), "a");
+  EXPECT_EQ(named<Kind>("alpha"), Kind::kAlpha);
+  EXPECT_EQ(named<Kind>("Alpha"), std::nullopt);
+  EXPECT_EQ(names_of<Kind>(), (std::vector<std::string>{"alpha", "a"}));
+  EXPECT_THAT(to_yaml(Outer{}, true), HasSubstr("kind: a"));
+  EXPECT_THAT(to_yaml(Outer{}, true), HasSubstr("# which (alpha | a)"));
+  EXPECT_THAT(error({}, {"kind=[a]"}), HasSubstr("kind must be one of: alpha, a, got a list"));
+}
+
+// A tag that chooses defaults and keys.
+struct Shape {
+  Kind kind = Kind::kA;
+  int64_t corners = 3;
+  Inner inner;
+  template <class V>
+  void for_each_field(V& v) {
+    v("kind", kind, "");
+    v.renamed("sort", "kind");
+    v.then([&] { corners = kind == Kind::kA ? 3 : 12; });
+    v("corners", corners, "");
+    v.when(kind == Kind::kAlpha, "kind: alpha", [&] { v("inner", inner, ""); });
+  }
+};
+
+TEST(Config, ATagChoosesDefaultsAndKeys) {
+  auto refusal = [](const std::vector<std::string>& sets) -> std::string {
+    try {
+      load_config<Shape>({}, sets);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(load_config<Shape>({}, {"kind=alpha"}).corners, 12);
+  EXPECT_EQ(load_config<Shape>({}, {"corners=5", "kind=alpha"}).corners, 5) << "a value that is given wins";
+  EXPECT_EQ(load_config<Shape>({}, {"kind=alpha", "inner.lr=0.5"}).inner.lr, 0.5);
+  EXPECT_THAT(refusal({"inner.lr=0.5"}), HasSubstr("key 'inner' is for kind: alpha only"));
+  EXPECT_THAT(refusal({"sort=alpha", "inner.lr=0.5"}), HasSubstr("unknown key 'sort'"));
+  EXPECT_THAT(refusal({"sort=alpha", "inner.lr=0.5"}), HasSubstr("it is 'kind' now"));
+  EXPECT_THAT(refusal({"kind=alpha", "inner.lr=0"}), HasSubstr("inner: lr must be positive"));
+  EXPECT_EQ(to_yaml(Shape{}), "kind: a\ncorners: 3\n");
 }
 
 TEST(Config, BadCombinationsNameTheirSection) {

@@ -65,6 +65,4 @@ void for_each_json_line(const fs::path& path, const std::function<void(int64_t, 
 
 std::string json_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-void JsonLinesWriter::write(const Json& record) { file_.write(json_line(record) + "\n"); }
-
 }  // namespace tritonrl

@@ -31,18 +31,4 @@ void for_each_json_line(const std::filesystem::path& path, const std::function<v
 // One line of JSON; bytes that are not UTF-8 become U+FFFD.
 std::string json_line(const Json& value);
 
-// Append-only JSON lines. Each record goes out in one write(2), so concurrent readers see whole lines.
-class JsonLinesWriter {
- public:
-  // Opens for appending (creates the file). Throws Error (environment).
-  static JsonLinesWriter open(const std::filesystem::path& path) { return JsonLinesWriter(AppendFile::open(path)); }
-
-  // Throws Error (environment) when the record could not be written whole.
-  void write(const Json& record);
-
- private:
-  explicit JsonLinesWriter(AppendFile file) : file_(std::move(file)) {}
-  AppendFile file_;
-};
-
 }  // namespace tritonrl

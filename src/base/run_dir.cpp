@@ -7,29 +7,18 @@ namespace tritonrl {
 
 namespace fs = std::filesystem;
 
-RunDir::RunDir(fs::path path, Json state, StepLog steps, JsonLinesWriter verdicts)
+RunDir::RunDir(fs::path path, Json state, StepLog steps, LineFile verdicts)
     : path_(std::move(path)), state_(std::move(state)), steps_(std::move(steps)), verdicts_(std::move(verdicts)) {}
 
 namespace {
 
 // Drops records of phases that were not finished: they will be written again.
 void drop_unfinished(const fs::path& file, const Json& state) {
-  if (!fs::exists(file)) return;
-  std::string kept;
-  bool dropped = false;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    Json record = Json::parse(line, nullptr, false);
-    const char* key = record.is_object() && record.contains("unit") ? "unit" : "phase";
-    bool done = record.is_object() && record.contains(key) && record[key].is_string() &&
-                state["phases"].contains(record[key].get<std::string>());
-    if (done) {
-      kept += line + "\n";
-    } else {
-      dropped = true;
-    }
-  }
-  if (dropped) write_file(file, kept);
+  LineFile::open(file).keep_if([&](const Json& record) {
+    const char* key = record.contains("unit") ? "unit" : "phase";
+    return record.is_object() && record.contains(key) && record[key].is_string() &&
+           state["phases"].contains(record[key].get<std::string>());
+  });
 }
 
 // Drops what was being written (write_file) when the run was killed.
@@ -77,7 +66,7 @@ RunDir RunDir::open(const fs::path& path, const std::string& config_yaml, bool o
   } else {
     write_file(config, config_yaml);
   }
-  return RunDir(path, std::move(state), StepLog::open(path), JsonLinesWriter::open(path / "verdicts.jsonl"));
+  return RunDir(path, std::move(state), StepLog::open(path), LineFile::open(path / "verdicts.jsonl"));
 }
 
 bool RunDir::phase_done(const std::string& phase) const { return state_["phases"].contains(phase); }

@@ -41,14 +41,14 @@ class RunDir {
   Json noted(const std::string& name) const;  // Null when it never was.
 
   StepLog& steps() { return steps_; }
-  JsonLinesWriter& verdicts() { return verdicts_; }
+  LineFile& verdicts() { return verdicts_; }
 
  private:
-  RunDir(std::filesystem::path path, Json state, StepLog steps, JsonLinesWriter verdicts);
+  RunDir(std::filesystem::path path, Json state, StepLog steps, LineFile verdicts);
   std::filesystem::path path_;
   Json state_;
   StepLog steps_;
-  JsonLinesWriter verdicts_;
+  LineFile verdicts_;
 };
 
 }  // namespace tritonrl

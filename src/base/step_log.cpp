@@ -43,10 +43,10 @@ StepLog StepLog::open(const fs::path& run) {
       std::string name = entry.path().filename().string();
       if (name.starts_with("events.out.tfevents.")) older.insert(name);
     }
-    StepLog log(JsonLinesWriter::open(lines), AppendFile::open(folder / kUnfinished));
+    StepLog log(LineFile::open(lines), AppendFile::open(folder / kUnfinished));
     double now = unix_time();
     std::string records = tf_record(version_event(now)) + tf_record(restart_event(now, 0));
-    for_each_json_line(lines, [&](int64_t, const Json& line) { records += log.record_of(line); });
+    log.lines_.for_each([&](int64_t, const Json& line) { records += log.record_of(line); });
     log.events_.write(records);
     // A stop in between leaves no event file at all: the next opening writes it.
     for (const std::string& name : older) fs::remove(folder / name);

@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-#include "base/json.h"
+#include "base/line_file.h"
 
 namespace tritonrl {
 
@@ -24,9 +24,9 @@ class StepLog {
   void write(Json line);
 
  private:
-  StepLog(JsonLinesWriter lines, AppendFile events) : lines_(std::move(lines)), events_(std::move(events)) {}
+  StepLog(LineFile lines, AppendFile events) : lines_(std::move(lines)), events_(std::move(events)) {}
   std::string record_of(const Json& line);  // "" = it holds no numbers.
-  JsonLinesWriter lines_;
+  LineFile lines_;
   AppendFile events_;
   std::map<std::string, int64_t> counted_;  // Tags' prefix -> lines so far.
 };

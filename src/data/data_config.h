@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data section of a config file: how many tasks to make, how to split them, what the policy is shown.
+// The data section of a config file: which tasks to make, how to split them, what the policy is shown.
 #pragma once
 
 #include <string>
@@ -8,7 +8,6 @@
 #include "base/config.h"
 #include "data/graphs/graph_synth.h"
 #include "data/split.h"
-#include "data/synth.h"
 #include "data/task_file.h"
 #include "data/task_sampler.h"
 
@@ -19,12 +18,9 @@ struct DataConfig {
   bool plan = false;
   std::string feedback = "prompts/feedback.txt";
   int64_t feedback_chars = 1500;
-  int64_t synth_level1 = 200;  // Tasks of level 1 to make.
-  int64_t synth_level2 = 400;  // Tasks of level 2 to make.
-  SynthConfig synth;
-  graphs::GraphSynthConfig graphs;
+  graphs::SynthConfig synth;
   SplitConfig split;
-  SamplerConfig sampler;
+  SamplerChoice sampler;
   TaskFileConfig train, rl, heldout;  // In place of the synthesiser's splits, each where its file is named.
   std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "near"};
   template <class V>
@@ -34,11 +30,11 @@ struct DataConfig {
       "supervised answers begin with a plan, made from the solution's text (for prompts/triton_plan.txt)");
     v("feedback", feedback, "text of the user's turn behind an answer, with {{feedback}} place holders (rl.turns)");
     v("feedback_chars", feedback_chars, "longest feedback, in characters; its head and tail are kept");
-    v("synth_level1", synth_level1, "tasks of level 1 to make before they are split");
-    v("synth_level2", synth_level2, "tasks of level 2 to make before they are split");
-    v("synth", synth, "the synthesiser");
-    v("graphs", graphs, "random operator graphs: data synth --count");
+    v("synth", synth, "the synthesiser: random operator graphs");
+    v.renamed("graphs", "data.synth");
     v("split", split, "train / rl / heldout");
+    v.renamed("synth_level1", "data.split");
+    v.renamed("synth_level2", "data.split");
     v("train", train, "supervised tasks from a file; they need solutions");
     v("rl", rl, "tasks to sample rollouts for, from a file");
     v("heldout", heldout, "evaluation tasks from a file (see eval.tasks too)");
@@ -47,7 +43,6 @@ struct DataConfig {
   }
   void validate() const {
     if (feedback_chars < 100) throw usage_error("feedback_chars must be at least 100");
-    if (synth_level1 < 0 || synth_level2 < 0) throw usage_error("synth_level1 and synth_level2 must be at least 0");
     for (const std::string& kind : refuse_leaks) {
       if (kind == "graph" || kind == "source" || kind == "constants" || kind == "near") continue;
       throw usage_error(cat("refuse_leaks does not know '", kind, "'"), "", "known: graph, source, constants, near");

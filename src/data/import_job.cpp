@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/line_file.h"
 #include "base/text.h"
 
 namespace tritonrl {
@@ -50,11 +51,12 @@ class Job {
       counts->rows = counts->resumed_at = state.at("rows");
       counts->kept = state.at("kept");
       counts->kinds = state.at("kinds").get<std::map<std::string, int64_t>>();
-      trim_to(part_, state.at("bytes"));
-      trim_to(rejected_part_, state.at("rejected_bytes"));
+      rejected_lines_ = state.at("rejected");
     } catch (const Json::exception&) {
       throw usage_error("is no state of an import", state_.string(), "add --overwrite to start anew");
     }
+    trim(part_, counts->kept);
+    trim(rejected_part_, rejected_lines_);
     for_each_json_line(part_, [&](int64_t, const Json& json) {
       Task task;
       task.id = json.value("id", "");
@@ -71,12 +73,13 @@ class Job {
     return fresh ? "" : cat("the same source and solution as ", it->second.empty() ? "an earlier row" : it->second);
   }
   bool open() {
-    tasks_writer_.emplace(JsonLinesWriter::open(part_));
-    rejected_writer_.emplace(JsonLinesWriter::open(rejected_part_));
+    tasks_writer_.emplace(LineFile::open(part_));
+    rejected_writer_.emplace(LineFile::open(rejected_part_));
     return true;
   }
   void keep(const Task& task) { tasks_writer_->write(to_json(task)); }
   void reject(int64_t row, const Converted& why) {
+    ++rejected_lines_;
     rejected_writer_->write({{"row", row}, {"id", why.id}, {"kind", why.kind}, {"reason", why.reason}});
   }
   void save(const ImportCounts& counts) {
@@ -84,8 +87,7 @@ class Job {
                              {"rows", counts.rows},
                              {"kept", counts.kept},
                              {"kinds", counts.kinds},
-                             {"bytes", fs::file_size(part_)},
-                             {"rejected_bytes", fs::file_size(rejected_part_)}})
+                             {"rejected", rejected_lines_}})
                            .dump());
   }
   void finish() {
@@ -97,18 +99,19 @@ class Job {
   }
 
  private:
-  static void trim_to(const fs::path& path, uint64_t bytes) {
-    if (!fs::exists(path) || fs::file_size(path) < bytes) {
+  static void trim(const fs::path& path, int64_t lines) {
+    if (whole_lines(path) < lines) {
       throw usage_error("is shorter than the import's state says", path.string(), "add --overwrite to start anew");
     }
-    fs::resize_file(path, bytes);
+    LineFile::open(path).keep(lines);
   }
 
   fs::path out_, rejected_, part_, rejected_part_, state_;
   std::string identity_;
   std::set<std::string> ids_;
   std::map<std::string, std::string> texts_;  // Hash -> id of the first task that has it.
-  std::optional<JsonLinesWriter> tasks_writer_, rejected_writer_;
+  std::optional<LineFile> tasks_writer_, rejected_writer_;
+  int64_t rejected_lines_ = 0;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 // What two tasks are compared by; strings that are empty match nothing.
 struct Keys {
   std::string id;
-  std::vector<std::string> graphs;  // Of the recipe, of the recording.
+  std::vector<std::string> graphs;  // The one it was made from, that of the recording.
   std::string source, loose_source, loose_graph;
   std::vector<std::string> lines;  // Sorted, each once.
 };

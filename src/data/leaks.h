@@ -2,7 +2,7 @@
 // Leaks: which held-out tasks a training set gives away.
 //
 // Four classes, from plain to vague; a pair of tasks is named once, in the first that fits:
-//   graph      the same operator graph, constants included (of the recording, or of the recipe a task was made from)
+//   graph      the same operator graph, constants included (of the recording, or the one a task was made from)
 //   source     the same source but for comments, names, types, white space and sizes
 //   constants  the same operator graph, or source, under other constants
 //   near       at least kNearOverlap of the lines of one's code are in the other's: lines in a normal form without

@@ -2,9 +2,6 @@
 #include "data/row_source.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,11 +10,9 @@
 #include <cstring>
 #include <regex>
 
-#include "base/build_paths.h"
 #include "base/error.h"
+#include "base/subprocess.h"
 #include "base/text.h"
-
-extern char** environ;
 
 namespace tritonrl {
 namespace {
@@ -172,40 +167,15 @@ class JsonArray : public RowSource {
 // {"problem": text}, and {"end": true} when all were there.
 class ParquetRows : public RowSource {
  public:
-  explicit ParquetRows(const fs::path& path) : path_(path) {
-    fs::path script = fs::path(source_dir()) / "tools/parquet_rows.py";
-    fs::path packages = fs::path(source_dir()) / ".deps/pkg/pyarrow";
-    if (!fs::exists(packages)) {
-      throw environment_error("reading Parquet needs pyarrow, which is not installed", packages.string(),
-                              "run tools/setup.sh, or convert the file to JSON lines");
-    }
-    std::vector<std::string> words = {python_program(),  "-I",         "-B", script.string(), "--packages",
-                                      packages.string(), path.string()};
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw environment_error("cannot make a pipe");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    int code = ::posix_spawn(&process_, argv[0], &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    in_ = std::make_unique<ByteStream>(ends[0], path.string());
-    if (code != 0) {
-      process_ = -1;
-      throw environment_error(cat("cannot start Python: ", std::strerror(code)), python_program());
-    }
+  explicit ParquetRows(const fs::path& path)
+      : process_(python_command(
+            "parquet_rows.py",
+            {"--packages", unpacked_package("pyarrow", "convert the file to JSON lines").string(), path.string()})),
+        in_(process_.take_output(), path.string()) {
     // The first line says whether the file can be opened.
     Json first = read();
     if (first.contains("fatal")) throw usage_error(first["fatal"].get<std::string>(), path.string());
     if (!first.contains("rows")) throw environment_error("the reader of Parquet gave up", path.string());
-  }
-  ~ParquetRows() override {
-    if (process_ <= 0) return;
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
   }
 
   bool next(Row* row) override {
@@ -234,15 +204,14 @@ class ParquetRows : public RowSource {
   Json read() {
     std::string line;
     bool whole = true;
-    if (!read_line(*in_, &line, &whole)) return Json::object();
+    if (!read_line(in_, &line, &whole)) return Json::object();
     if (!whole) return {{"problem", "the row is too large"}};
     Json said = Json::parse(line, nullptr, false);
     return said.is_object() ? said : Json::object();
   }
 
-  fs::path path_;
-  pid_t process_ = -1;
-  std::unique_ptr<ByteStream> in_;
+  Subprocess process_;
+  ByteStream in_;
   bool ended_ = false;
   int64_t number_ = 0;
 };

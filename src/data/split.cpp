@@ -2,9 +2,10 @@
 #include "data/split.h"
 
 #include <algorithm>
-#include <cmath>
+#include <deque>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -20,24 +21,70 @@ double place_of(const std::string& hash, int64_t seed) {
   return Rng(static_cast<uint64_t>(seed)).at("split").at(hash).uniform();
 }
 
-std::vector<Task> first_of_level(const std::vector<Task>& tasks, int level, int64_t count, const char* split) {
-  std::vector<Task> out;
-  for (const Task& task : tasks) {
-    if (task.level == level && static_cast<int64_t>(out.size()) < count) out.push_back(task);
-  }
-  if (static_cast<int64_t>(out.size()) < count) {
-    throw usage_error(cat("split '", split, "' wants ", count, " tasks of level ", level, ", there are ", out.size()),
-                      "data.split", "make more tasks, lower the count, or give the split a larger share");
-  }
-  return out;
-}
+constexpr int64_t kMostInVain = 2000;  // Draws in a row that filled no place.
 
-std::vector<Task> sized(const std::vector<Task>& tasks, int64_t level1, int64_t level2, const char* split) {
-  auto out = first_of_level(tasks, 1, level1, split);
-  auto more = first_of_level(tasks, 2, level2, split);
-  out.insert(out.end(), more.begin(), more.end());
-  return out;
-}
+class Splitter {
+ public:
+  Splitter(const DrawTask& draw, const SplitConfig& config) : draw_(draw), config_(config) {}
+
+  Splits run() {
+    for (int level : {1, 2})
+      fill(splits_.train, "train", level, wanted(level, config_.train_level1, config_.train_level2));
+    for (int level : {1, 2}) fill(splits_.rl, "rl", level, wanted(level, config_.rl_level1, config_.rl_level2));
+    for (const Task& task : splits_.train) taught_.merge(operators_of_source(task.source));
+    for (int level : {1, 2}) {
+      fill(splits_.heldout, "heldout", level, wanted(level, config_.heldout_level1, config_.heldout_level2));
+    }
+    return std::move(splits_);
+  }
+
+ private:
+  using Waiting = std::deque<Task>;
+  static int64_t wanted(int level, int64_t level1, int64_t level2) { return level == 1 ? level1 : level2; }
+
+  const char* split_of(const Task& task) const {
+    double place = place_of(hash_of(task), config_.seed);
+    return place < config_.heldout_share                      ? "heldout"
+           : place < config_.heldout_share + config_.rl_share ? "rl"
+                                                              : "train";
+  }
+
+  bool of_use(const std::string& split, const Task& task) const {
+    if (split == "train") return !task.solution.empty();
+    if (split == "rl") return true;
+    auto used = operators_of_source(task.source);
+    return std::includes(taught_.begin(), taught_.end(), used.begin(), used.end());
+  }
+
+  // In the order in which tasks are drawn, whichever split was looked for when they were.
+  void fill(std::vector<Task>& out, const std::string& split, int level, int64_t count) {
+    int64_t have = 0, in_vain = 0;
+    Waiting& waiting = waiting_[{split, level}];
+    while (have < count) {
+      while (waiting.empty()) {
+        auto task = in_vain++ < kMostInVain ? draw_(level) : std::nullopt;
+        if (!task) {
+          throw usage_error(cat("split '", split, "' wants ", count, " tasks of level ", level, ", there are ", have),
+                            "data.split",
+                            "lower the count, draw from more operators, or give the split a larger share");
+        }
+        waiting_[{split_of(*task), level}].push_back(*std::move(task));
+      }
+      Task task = std::move(waiting.front());
+      waiting.pop_front();
+      if (!of_use(split, task)) continue;
+      out.push_back(std::move(task));
+      ++have;
+      in_vain = 0;
+    }
+  }
+
+  const DrawTask& draw_;
+  const SplitConfig& config_;
+  Splits splits_;
+  std::set<std::string> taught_;
+  std::map<std::pair<std::string, int>, Waiting> waiting_;  // Drawn for a split and a level, not looked at yet.
+};
 
 }  // namespace
 
@@ -54,49 +101,9 @@ std::string hash_of(const Task& task) {
   return task.graph_hash.empty() ? graph_hash_of_source(task.source) : task.graph_hash;
 }
 
-Splits make_splits(const std::vector<Task>& tasks, const SplitConfig& config) {
+Splits make_splits(const DrawTask& draw, const SplitConfig& config) {
   config.validate();
-  struct Placed {
-    double place;
-    std::string hash;
-    const Task* task;
-  };
-  std::vector<Placed> placed;
-  for (const Task& task : tasks) {
-    std::string hash = hash_of(task);
-    placed.push_back({place_of(hash, config.seed), hash, &task});
-  }
-  // Within a split: one task of every graph before the second of any.
-  std::map<std::string, int64_t> copies;
-  std::vector<std::pair<int64_t, Placed>> ordered;
-  for (const Placed& p : placed) ordered.push_back({copies[p.hash]++, p});
-  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first, a.second.place) < std::pair(b.first, b.second.place);
-  });
-  std::vector<Task> train, rl, heldout;
-  for (const auto& [copy, p] : ordered) {
-    if (p.place < config.heldout_share) {
-      if (copy == 0) heldout.push_back(*p.task);
-    } else {
-      (p.place < config.heldout_share + config.rl_share ? rl : train).push_back(*p.task);
-    }
-  }
-  Splits splits;
-  splits.train = sized(train, config.train_level1, config.train_level2, "train");
-  splits.rl = sized(rl, config.rl_level1, config.rl_level2, "rl");
-  std::set<std::string> taught;
-  for (const Task& task : splits.train) taught.merge(operators_of_source(task.source));
-  std::vector<Task> teachable;
-  for (Task& task : heldout) {
-    auto used = operators_of_source(task.source);
-    bool known = std::includes(taught.begin(), taught.end(), used.begin(), used.end());
-    if (known)
-      teachable.push_back(std::move(task));
-    else
-      splits.unteachable.push_back(task.id);
-  }
-  splits.heldout = sized(teachable, config.heldout_level1, config.heldout_level2, "heldout");
-  return splits;
+  return Splitter(draw, config).run();
 }
 
 void check_disjoint(const Splits& splits) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits: train / rl / heldout, disjoint by operation graph.
 //
-// Where a task goes depends on its graph and the split seed alone, never on which other tasks there are: a larger task
-// set adds to the splits and moves nothing between them. The counts then take the first so many of each level, in an
-// order that is as fixed as the place.
+// Where a task goes depends on its graph and the split seed alone, never on which other tasks there are: asking for
+// more adds to a split and moves nothing between them.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,17 +39,18 @@ struct SplitConfig {
 };
 
 struct Splits {
-  std::vector<Task> train, rl, heldout;
-  // Ids of tasks that would be held out but use an operator no task of `train` has, so nothing could have taught it.
-  std::vector<std::string> unteachable;
+  std::vector<Task> train, rl, heldout;  // Level 1, then level 2.
 };
 
 // A task's graph hash, or its source's hash when it has none.
 std::string hash_of(const Task& task);
 
-// Held-out tasks are one per graph; the others may have a graph at several sizes. Throws Error (usage) when a split
-// cannot get its count.
-Splits make_splits(const std::vector<Task>& tasks, const SplitConfig& config);
+// The next task of level 1 or 2, with another graph than all before it; nothing when there are no more.
+using DrawTask = std::function<std::optional<Task>(int level)>;
+
+// Draws until every split has its count: for train tasks with solutions, for heldout tasks whose operators some task of
+// train has, since nothing could have taught the others. Throws Error (usage) when a split cannot get its count.
+Splits make_splits(const DrawTask& draw, const SplitConfig& config);
 
 // Throws Error (usage) that names two tasks, when two splits share a graph. Call it on whatever was loaded from files.
 void check_disjoint(const Splits& splits);

@@ -21,27 +21,43 @@ std::vector<std::string> ids(const std::vector<Task>& tasks) {
   return out;
 }
 
+graphs::SynthConfig plain() {
+  graphs::SynthConfig config;
+  config.style = graphs::SynthStyle::kPlain;
+  config.dtypes = {"float32"};
+  return config;
+}
+
+SplitConfig of_size(int64_t train, int64_t others) {
+  SplitConfig config;
+  config.train_level1 = config.train_level2 = train;
+  config.rl_level1 = config.rl_level2 = config.heldout_level1 = config.heldout_level2 = others;
+  return config;
+}
+
 TEST(SplitTest, DefaultsFillEverySplitWithoutOverlap) {
   DataConfig config;
-  auto splits = make_splits(synthesise(config.synth, config.synth_level1, config.synth_level2), config.split);
-  EXPECT_NO_THROW(check_disjoint(splits));
-  EXPECT_EQ(splits.train.size(), 160u);
-  EXPECT_EQ(splits.rl.size(), 40u);
-  EXPECT_EQ(splits.heldout.size(), 48u);
-  EXPECT_EQ(std::count_if(splits.heldout.begin(), splits.heldout.end(), [](const Task& t) { return t.level == 1; }),
-            24);
-  std::set<std::string> graphs;
-  for (const Task& task : splits.heldout)
-    EXPECT_TRUE(graphs.insert(task.graph_hash).second) << "one task a held-out graph";
+  for (const graphs::SynthConfig& synth : {config.synth, plain()}) {
+    auto splits = graphs::synthesise(synth, config.split);
+    EXPECT_NO_THROW(check_disjoint(splits));
+    EXPECT_EQ(splits.train.size(), 160u);
+    EXPECT_EQ(splits.rl.size(), 40u);
+    EXPECT_EQ(splits.heldout.size(), 48u);
+    std::set<std::string> graphs, ids;
+    for (const auto* tasks : {&splits.train, &splits.rl, &splits.heldout}) {
+      auto level1 = std::count_if(tasks->begin(), tasks->end(), [](const Task& t) { return t.level == 1; });
+      EXPECT_EQ(level1 * 2, std::ssize(*tasks));
+      for (const Task& task : *tasks) {
+        EXPECT_TRUE(graphs.insert(task.graph_hash).second) << task.name;
+        EXPECT_TRUE(ids.insert(task.id).second) << task.id;
+      }
+    }
+    for (const Task& task : splits.train) EXPECT_FALSE(task.solution.empty()) << task.id;
+  }
 }
 
 TEST(SplitTest, HeldOutOperatorsWereTaught) {
-  SplitConfig config;
-  config.train_level1 = 10;  // Few enough that some operators are missing.
-  config.train_level2 = 20;
-  config.heldout_level1 = config.heldout_level2 = 5;
-  auto splits = make_splits(synthesise({}, 200, 400), config);
-  EXPECT_FALSE(splits.unteachable.empty());
+  auto splits = graphs::synthesise(plain(), of_size(10, 5));  // Few enough that some operators are missing.
   std::set<std::string> taught;
   for (const Task& task : splits.train) taught.merge(operators_of_source(task.source));
   for (const Task& task : splits.heldout) {
@@ -50,29 +66,20 @@ TEST(SplitTest, HeldOutOperatorsWereTaught) {
 }
 
 TEST(SplitTest, MoreTasksMoveNothingBetweenSplits) {
-  SplitConfig config;
-  config.train_level1 = config.train_level2 = 30;
-  config.rl_level1 = config.rl_level2 = config.heldout_level1 = config.heldout_level2 = 10;
-  auto small = make_splits(synthesise({}, 133, 200), config), large = make_splits(synthesise({}, 133, 600), config);
-  Splits mixed{small.train, large.rl, {}, {}};
-  EXPECT_NO_THROW(check_disjoint(mixed));
-  mixed = {large.train, {}, small.heldout, {}};
-  EXPECT_NO_THROW(check_disjoint(mixed));
-  mixed = {{}, small.rl, large.heldout, {}};
-  EXPECT_NO_THROW(check_disjoint(mixed));
+  auto small = graphs::synthesise(plain(), of_size(30, 10)), large = graphs::synthesise(plain(), of_size(60, 20));
+  EXPECT_NO_THROW(check_disjoint({small.train, large.rl, {}}));
+  EXPECT_NO_THROW(check_disjoint({large.train, {}, small.heldout}));
+  EXPECT_NO_THROW(check_disjoint({{}, small.rl, large.heldout}));
+  for (size_t i = 0; i < 30; ++i) EXPECT_EQ(to_json(small.train[i]), to_json(large.train[i])) << "in the same order";
 }
 
-TEST(SplitTest, OrderOfTasksAndSeed) {
-  auto tasks = synthesise({}, 133, 300);
-  SplitConfig config;
-  config.train_level1 = config.rl_level1 = config.heldout_level1 = 15;
-  auto a = make_splits(tasks, config);
-  std::reverse(tasks.begin(), tasks.end());
-  auto b = make_splits(tasks, config);
+TEST(SplitTest, SeedsDecideWhatIsHeldOut) {
+  auto config = of_size(15, 15);
+  auto a = graphs::synthesise(plain(), config), b = graphs::synthesise(plain(), config);
   EXPECT_EQ(ids(a.train), ids(b.train));
   EXPECT_EQ(ids(a.heldout), ids(b.heldout));
   config.seed = 12;
-  EXPECT_NE(ids(make_splits(tasks, config).heldout), ids(a.heldout));
+  EXPECT_NE(ids(graphs::synthesise(plain(), config).heldout), ids(a.heldout));
 }
 
 TEST(SplitTest, OverlapIsFoundByGraphNotByText) {
@@ -83,43 +90,42 @@ TEST(SplitTest, OverlapIsFoundByGraphNotByText) {
   a.source = "one";
   b.source = "two";
   try {
-    check_disjoint({{a}, {}, {b}, {}});
+    check_disjoint({{a}, {}, {b}});
     FAIL();
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), testing::AllOf(testing::HasSubstr("'a' (train)"), testing::HasSubstr("'b' (heldout)")));
   }
-  EXPECT_NO_THROW(check_disjoint({{a, b}, {}, {}, {}})) << "the same graph twice in one split is fine";
+  EXPECT_NO_THROW(check_disjoint({{a, b}, {}, {}})) << "the same graph twice in one split is fine";
   a.graph_hash = b.graph_hash = "";
-  EXPECT_NO_THROW(check_disjoint({{a}, {b}, {}, {}}));
+  EXPECT_NO_THROW(check_disjoint({{a}, {b}, {}}));
   b.source = a.source;
-  EXPECT_THROW(check_disjoint({{a}, {b}, {}, {}}), Error) << "tasks without a graph are compared by source";
+  EXPECT_THROW(check_disjoint({{a}, {b}, {}}), Error) << "tasks without a graph are compared by source";
 }
 
 TEST(SplitTest, CountsThatCannotBeHad) {
+  graphs::SynthConfig few = plain();
+  few.operators = {"softmax"};
+  EXPECT_THROW(graphs::synthesise(few, of_size(30, 1)), Error) << "there are six";
+  EXPECT_THROW(make_splits([](int) { return std::optional<Task>(); }, of_size(1, 0)), Error);
+  Task unsolved;
+  unsolved.source = "x";
+  EXPECT_THROW(make_splits([&](int) { return std::optional(unsolved); }, of_size(1, 0)), Error)
+      << "none has a solution";
+  EXPECT_NO_THROW(make_splits([](int) { return std::optional<Task>(); }, of_size(0, 0)));
   SplitConfig config;
-  config.heldout_level2 = 1000;
-  EXPECT_THROW(make_splits(synthesise({}, 133, 200), config), Error);
   config.rl_share = 0.9;
   EXPECT_THROW(config.validate(), Error);
 }
 
 TEST(DataConfigTest, PrintsAndLoads) {
-  DataConfig config;
-  config.synth.families.gemm = 0;
-  config.sampler.level2_share = 0.25;
-  ConfigNode root = [&] {
-    auto path = std::filesystem::temp_directory_path() / "data_config_test.yaml";
-    write_file(path, to_yaml(config));
-    auto node = parse_yaml_file(path.string());
-    std::filesystem::remove(path);
-    return node;
-  }();
-  DataConfig loaded;
-  ConfigReader::read(loaded, root, "data");
-  EXPECT_EQ(to_yaml(loaded), to_yaml(config));
-  EXPECT_THROW(load_config<DataConfig>({}, {"synth.operators=most"}), Error);
-  EXPECT_THROW(load_config<DataConfig>({}, {"synth.max_steps=1"}), Error);
-  EXPECT_THROW(load_config<DataConfig>({}, {"sampler.level2_share=1.5"}), Error);
+  auto config = load_config<DataConfig>(
+      {}, {"synth.style=plain", "synth.operators=[core, softmax]", "sampler.fixed_mix.level2_share=0.25"});
+  std::string file = testing::TempDir() + "/data_config_test.yaml";
+  write_file(file, to_yaml(config));
+  EXPECT_EQ(to_yaml(load_config<DataConfig>({file}, {})), to_yaml(config));
+  EXPECT_THROW(load_config<DataConfig>({}, {"synth.operators=[most]"}), Error);
+  EXPECT_THROW(load_config<DataConfig>({}, {"synth.max_nodes=1"}), Error);
+  EXPECT_THROW(load_config<DataConfig>({}, {"sampler.fixed_mix.level2_share=1.5"}), Error);
 }
 
 }  // namespace

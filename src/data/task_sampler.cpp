@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/task_sampler.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -12,47 +11,41 @@ namespace tritonrl {
 
 size_t level_index(int level) { return level >= 2 ? 1 : 0; }
 
-void SamplerConfig::validate() const {
-  if (level2_share < 0 || level2_share > 1) throw usage_error("level2_share must be 0 to 1");
-  if (!(0 <= least_level2_share && least_level2_share <= most_level2_share && most_level2_share <= 1)) {
-    throw usage_error("least_level2_share and most_level2_share must be 0 to 1, and the first not above the second");
+Json sampler_identity(const std::string& type, const std::vector<Task>& tasks, const Json& settings) {
+  std::string ids;
+  for (const Task& task : tasks) ids += task.id + "\n";
+  return {{"type", type}, {"tasks", content_hash(ids)}, {"settings", settings}};
+}
+
+void restore_checked(const Json& state, const Json& identity, const std::function<void()>& read) {
+  auto refuse = [](const std::string& what) {
+    throw usage_error(cat("cannot go on with this sampler state: ", what), "checkpoint",
+                      "resume with the tasks and the sampler it was made with");
+  };
+  if (!state.is_object() || !state.contains("identity") || state["identity"] != identity) {
+    refuse("it was made with another sampler, configuration or task set");
   }
-  if (!(target_accuracy > 0 && target_accuracy <= 1) || !(promote_at > 0 && promote_at <= 1)) {
-    throw usage_error("target_accuracy and promote_at must be above 0 and at most 1");
-  }
-  if (window < 1 || gate_groups < 1 || gate_rest < 1) {
-    throw usage_error("window, gate_groups and gate_rest must be at least 1");
+  try {
+    read();
+  } catch (const Json::exception&) {
+    refuse("a field is missing or has the wrong type");
   }
 }
 
-FixedMix::FixedMix(std::vector<Task> tasks, const SamplerConfig& config) : tasks_(std::move(tasks)), config_(config) {
+FixedMix::FixedMix(std::vector<Task> tasks, const Config& config) : tasks_(std::move(tasks)), config_(config) {
   config_.validate();
-  std::string ids;
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    levels_[level_index(tasks_[i].level)].members.push_back(i);
-    ids += tasks_[i].id + "\n";
-  }
-  fingerprint_ = content_hash(ids);
+  std::vector<size_t> members[2];
+  for (size_t i = 0; i < tasks_.size(); ++i) members[level_index(tasks_[i].level)].push_back(i);
   for (size_t level = 0; level < 2; ++level) {
     double share = level == 1 ? config_.level2_share : 1 - config_.level2_share;
-    if (share > 0 && levels_[level].members.empty()) {
-      throw usage_error(cat("there are no tasks of level ", level + 1, " to sample"), "sampler.level2_share",
+    if (share > 0 && members[level].empty()) {
+      throw usage_error(cat("there are no tasks of level ", level + 1, " to sample"),
+                        "data.sampler.fixed_mix.level2_share",
                         cat("set level2_share to ", level == 0 ? 1 : 0, " or add tasks of that level"));
     }
+    levels_[level].order =
+        EpochShuffle(std::move(members[level]), Rng(static_cast<uint64_t>(config_.seed)).at("epoch").at(level));
   }
-}
-
-const Task* FixedMix::draw(size_t index) {
-  Level& level = levels_[index];
-  auto size = static_cast<int64_t>(level.members.size());
-  int64_t epoch = level.drawn / size, position = level.drawn % size;
-  if (position == 0 || level.order.empty()) {
-    level.order = level.members;
-    Rng rng = Rng(static_cast<uint64_t>(config_.seed)).at("epoch").at(index).at(static_cast<uint64_t>(epoch));
-    rng.shuffle(level.order);
-  }
-  ++level.drawn;
-  return &tasks_[level.order[static_cast<size_t>(position)]];
 }
 
 std::vector<const Task*> FixedMix::next(int64_t n) {
@@ -61,7 +54,7 @@ std::vector<const Task*> FixedMix::next(int64_t n) {
   for (int64_t i = 0; i < n; ++i, ++drawn_) {
     auto before = static_cast<int64_t>(std::floor(static_cast<double>(drawn_) * config_.level2_share));
     auto after = static_cast<int64_t>(std::floor(static_cast<double>(drawn_ + 1) * config_.level2_share));
-    out.push_back(draw(after > before ? 1 : 0));
+    out.push_back(&tasks_[levels_[after > before ? 1 : 0].order.deal()]);
   }
   return out;
 }
@@ -74,41 +67,33 @@ void FixedMix::observe(const std::vector<TaskResult>& results) {
   }
 }
 
+Json FixedMix::identity() const { return sampler_identity("fixed_mix", tasks_, {{"seed", config_.seed}}); }
+
 Json FixedMix::state() const {
   Json levels = Json::array();
   for (const Level& level : levels_) {
-    levels.push_back({{"drawn", level.drawn}, {"samples", level.samples}, {"correct", level.correct}});
+    levels.push_back({{"drawn", level.order.dealt()}, {"samples", level.samples}, {"correct", level.correct}});
   }
-  return {
-      {"type", "fixed_mix"}, {"tasks", fingerprint_}, {"seed", config_.seed}, {"drawn", drawn_}, {"levels", levels}};
+  return {{"identity", identity()}, {"drawn", drawn_}, {"levels", levels}};
 }
 
 void FixedMix::restore(const Json& state) {
-  auto refuse = [](const std::string& what) {
-    throw usage_error(cat("cannot go on with this sampler state: ", what), "checkpoint",
-                      "resume with the tasks and the sampler it was made with");
-  };
-  try {
-    if (state.at("type").get<std::string>() != "fixed_mix") refuse("it is not one of fixed_mix");
-    if (state.at("tasks").get<std::string>() != fingerprint_) refuse("it belongs to another task set");
-    if (state.at("seed").get<int64_t>() != config_.seed) refuse("it has another seed");
-    int64_t drawn = state.at("drawn").get<int64_t>();
+  restore_checked(state, identity(), [&] {
+    auto drawn = state.at("drawn").get<int64_t>();
     Level levels[2] = {levels_[0], levels_[1]};
     for (size_t i = 0; i < 2; ++i) {
       const Json& saved = state.at("levels").at(i);
-      levels[i].drawn = saved.at("drawn").get<int64_t>();
+      levels[i].order.go_to(saved.at("drawn").get<int64_t>());
       levels[i].samples = saved.at("samples").get<int64_t>();
       levels[i].correct = saved.at("correct").get<int64_t>();
-      levels[i].order.clear();
     }
-    bool adds_up = levels[0].drawn >= 0 && levels[1].drawn >= 0 && levels[0].drawn + levels[1].drawn == drawn;
-    if (!adds_up) refuse("its counts do not add up");
+    if (levels[0].order.dealt() + levels[1].order.dealt() != drawn) {
+      throw usage_error("a sampler's state does not add up", "checkpoint");
+    }
     drawn_ = drawn;
     levels_[0] = std::move(levels[0]);
     levels_[1] = std::move(levels[1]);
-  } catch (const Json::exception&) {
-    refuse("a field is missing or has the wrong type");
-  }
+  });
 }
 
 std::map<std::string, double> FixedMix::metrics() const {
@@ -117,8 +102,8 @@ std::map<std::string, double> FixedMix::metrics() const {
   for (size_t i = 0; i < 2; ++i) {
     const Level& level = levels_[i];
     std::string name = cat("sampler/level", i + 1, "_");
-    if (!level.members.empty()) {
-      out[name + "epochs"] = static_cast<double>(level.drawn) / static_cast<double>(level.members.size());
+    if (!level.order.empty()) {
+      out[name + "epochs"] = static_cast<double>(level.order.dealt()) / static_cast<double>(level.order.size());
     }
     if (level.samples > 0)
       out[name + "accuracy"] = static_cast<double>(level.correct) / static_cast<double>(level.samples);

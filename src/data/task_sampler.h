@@ -6,14 +6,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/config.h"
+#include "base/config_choice.h"
 #include "base/json.h"
-#include "base/rng.h"
+#include "data/epoch_shuffle.h"
 #include "data/task.h"
 
 namespace tritonrl {
@@ -40,42 +41,30 @@ class TaskSampler {
 
 size_t level_index(int level);  // 0 for level 1, 1 for all above.
 
-struct SamplerConfig {
-  std::string type = "fixed_mix";
-  double level2_share = 0.5;  // Share of drawn tasks that are of level 2.
-  int64_t seed = 3;
-  // Of samplers that look at results.
-  int64_t window = 320;             // Rollouts that an accuracy is taken over: a few steps' worth.
-  double least_level2_share = 0.1;  // At an accuracy of 0.
-  double most_level2_share = 0.5;   // At target_accuracy and above.
-  double target_accuracy = 0.4;     // On level 1.
-  int64_t gate_groups = 2;          // Groups alike after which a task rests.
-  int64_t gate_rest = 3;            // Epochs that it rests for.
-  double promote_at = 0.5;          // Accuracy that unlocks the next difficulty.
-
-  template <class V>
-  void for_each_field(V& v) {
-    v("type", type,
-      "how tasks are chosen: fixed_mix (a constant share of level 2) or an extension's, see app/assemble.cpp");
-    v("level2_share", level2_share, "share of level-2 tasks, 0 to 1");
-    v("seed", seed, "order of the tasks");
-    v("window", window, "rollouts that a sampler takes an accuracy over");
-    v("least_level2_share", least_level2_share, "adaptive: share of level 2 while nothing of level 1 is solved");
-    v("most_level2_share", most_level2_share, "adaptive: share of level 2 from target_accuracy on");
-    v("target_accuracy", target_accuracy, "adaptive: accuracy on level 1 that gives the whole share");
-    v("gate_groups", gate_groups, "gate: groups in a row, all solved or none, after which a task rests");
-    v("gate_rest", gate_rest, "gate: epochs that such a task is left out");
-    v("promote_at", promote_at, "promote: accuracy that unlocks the next difficulty");
-  }
-  void validate() const;
-};
+// What a state must have been made with to be restored: the sampler, its tasks and its settings.
+Json sampler_identity(const std::string& type, const std::vector<Task>& tasks, const Json& settings);
+// Calls read(), and turns what Json throws into Error (usage); so it does with a state of another identity.
+void restore_checked(const Json& state, const Json& identity, const std::function<void()>& read);
 
 // Deals the tasks of each level out in a new random order every epoch; level 2 gets its share exactly (after n draws,
 // floor(n x share) of them), not by chance.
 class FixedMix : public TaskSampler {
  public:
+  struct Config {
+    double level2_share = 0.5;
+    int64_t seed = 3;
+
+    template <class V>
+    void for_each_field(V& v) {
+      v("level2_share", level2_share, "share of level-2 tasks, 0 to 1");
+      v("seed", seed, "order of the tasks");
+    }
+    void validate() const {
+      if (level2_share < 0 || level2_share > 1) throw usage_error("level2_share must be 0 to 1");
+    }
+  };
   // Throws Error (usage) when a level with a share has no tasks. Levels above 2 count as 2.
-  FixedMix(std::vector<Task> tasks, const SamplerConfig& config);
+  FixedMix(std::vector<Task> tasks, const Config& config);
   std::vector<const Task*> next(int64_t n) override;
   void observe(const std::vector<TaskResult>& results) override;
   Json state() const override;
@@ -84,18 +73,20 @@ class FixedMix : public TaskSampler {
 
  private:
   struct Level {
-    std::vector<size_t> members;  // Positions in tasks_.
-    std::vector<size_t> order;    // Of the current epoch.
-    int64_t drawn = 0;            // Over all epochs.
+    EpochShuffle order;  // Positions in tasks_.
     int64_t samples = 0, correct = 0;
   };
-  const Task* draw(size_t level);
+  Json identity() const;
 
   std::vector<Task> tasks_;
-  SamplerConfig config_;
-  std::string fingerprint_;  // Of the task ids.
+  Config config_;
   Level levels_[2];
   int64_t drawn_ = 0;
+};
+
+// The config's choice of a sampler. Extensions add theirs (app/assemble.cpp).
+struct SamplerChoice : ConfigChoice<TaskSampler, std::vector<Task>> {
+  SamplerChoice() : ConfigChoice("fixed_mix") { add<FixedMix>("fixed_mix", "a constant share of level 2"); }
 };
 
 }  // namespace tritonrl

@@ -28,8 +28,26 @@ std::vector<std::string> draw(TaskSampler& sampler, int64_t n) {
   return out;
 }
 
+TEST(EpochShuffle, DealsEveryMemberOnceAnEpochAndCanBePlacedAnywhere) {
+  EpochShuffle shuffle({3, 5, 7, 9}, Rng(1)), other({3, 5, 7, 9}, Rng(1));
+  std::vector<size_t> dealt;
+  for (int i = 0; i < 40; ++i) dealt.push_back(shuffle.deal());
+  std::set<std::vector<size_t>> orders;
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    std::vector<size_t> order(dealt.begin() + 4 * epoch, dealt.begin() + 4 * epoch + 4);
+    EXPECT_EQ(std::set<size_t>(order.begin(), order.end()).size(), 4u);
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), 3u);
+  for (int64_t at : {0, 3, 4, 17, 39}) {
+    other.go_to(at);
+    EXPECT_EQ(other.deal(), dealt[static_cast<size_t>(at)]);
+  }
+  EXPECT_THROW(other.go_to(-1), Error);
+}
+
 TEST(FixedMixTest, ShareIsExact) {
-  SamplerConfig config;
+  FixedMix::Config config;
   config.level2_share = 0.3;
   FixedMix sampler(tasks(7, 5), config);
   int level2 = 0;
@@ -38,7 +56,7 @@ TEST(FixedMixTest, ShareIsExact) {
 }
 
 TEST(FixedMixTest, EpochsSeeEveryTaskOnceInANewOrder) {
-  SamplerConfig config;
+  FixedMix::Config config;
   config.level2_share = 0;
   FixedMix sampler(tasks(20, 0), config);
   auto first = draw(sampler, 20), second = draw(sampler, 20);
@@ -48,7 +66,7 @@ TEST(FixedMixTest, EpochsSeeEveryTaskOnceInANewOrder) {
 }
 
 TEST(FixedMixTest, ResumeGoesOnExactly) {
-  SamplerConfig config;
+  FixedMix::Config config;
   config.level2_share = 0.4;
   for (int64_t before : {0, 1, 7, 12, 30, 31, 100}) {
     FixedMix whole(tasks(7, 5), config), broken(tasks(7, 5), config), resumed(tasks(7, 5), config);
@@ -84,7 +102,7 @@ TEST(FixedMixTest, Metrics) {
 }
 
 TEST(FixedMixTest, RefusesWhatDoesNotFit) {
-  SamplerConfig config;
+  FixedMix::Config config;
   EXPECT_THROW(FixedMix(tasks(3, 0), config), Error);
   config.level2_share = 1;
   EXPECT_NO_THROW(FixedMix(tasks(0, 3), config));
@@ -98,7 +116,7 @@ TEST(FixedMixTest, RefusesWhatDoesNotFit) {
   state.erase("levels");
   EXPECT_THROW(sampler.restore(state), Error);
   state = sampler.state();
-  state["seed"] = "x";
+  state["identity"]["settings"]["seed"] = "x";
   EXPECT_THROW(sampler.restore(state), Error);
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl::metrics_test {
 namespace {
@@ -28,7 +29,7 @@ EvalRecord record(const std::string& task, int level, Outcome outcome, Stage sto
   r.verdict.stopped_at = stopped_at;
   for (int s = 0; s <= static_cast<int>(stopped_at); ++s) {
     auto stage = static_cast<Stage>(s);
-    r.verdict.stages.push_back({stage, stage == stopped_at ? outcome : Outcome::kPass, 0.01, ""});
+    r.verdict.stages.push_back({stage, 0.01, stage == stopped_at ? made_up_finding(outcome) : Finding()});
   }
   return r;
 }

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "model/cpu/kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/kernels.h"
 #include "model/ops.h"
 
 namespace tritonrl {
@@ -220,17 +220,8 @@ void store_cache(const at::Tensor& qkv, at::Tensor& k_cache, at::Tensor& v_cache
   auto [heads, kv_heads, d] = counts;
   const at::Tensor &slot = cache_rows.slot_T, &position = cache_rows.position_T;
   int64_t t = qkv.size(0), capacity = k_cache.size(2);
-  if (const cuda::Kernels* own = qkv.is_cpu() ? nullptr : cuda::kernels()) {
-    cuda::Launch launch(qkv);
-    const auto *slots = slot.data_ptr<int32_t>(), *positions = position.data_ptr<int32_t>();
-    if (qkv.scalar_type() == at::kBFloat16) {
-      using cuda::half;
-      launch(own->store_cache_half, static_cast<half*>(qkv.data_ptr()), t, heads, kv_heads, d, capacity, slots,
-             positions, static_cast<half*>(k_cache.data_ptr()), static_cast<half*>(v_cache.data_ptr()));
-    } else {
-      launch(own->store_cache_float, qkv.data_ptr<float>(), t, heads, kv_heads, d, capacity, slots, positions,
-             k_cache.data_ptr<float>(), v_cache.data_ptr<float>());
-    }
+  if (const cuda::Kernels* own = cuda::kernels(qkv.device())) {
+    own->store_cache(qkv, heads, slot, position, k_cache, v_cache);
     return;
   }
   if (!qkv.is_cpu()) {

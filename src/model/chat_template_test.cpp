@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chat rendering against apply_chat_template of transformers; recognition of templates.
+// Chat rendering against apply_chat_template of transformers; what templates may not do.
 #include "model/chat_template.h"
 
 #include <gmock/gmock.h>
@@ -59,49 +59,6 @@ TEST(ChatTemplate, MatchesTransformers) {
     ++rows;
   });
   EXPECT_EQ(rows, 120);
-}
-
-TEST(ChatTemplate, FindsTheDefaultSystemMessage) {
-  EXPECT_EQ(ChatTemplate::recognise(template_of("smollm2"), "x").default_system(),
-            "You are a helpful AI assistant named SmolLM, trained by Hugging Face");
-  EXPECT_EQ(ChatTemplate::recognise(template_of("qwen2"), "x").default_system(),
-            "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.");
-  std::string other = replace_all(template_of("qwen2"), "You are Qwen, created by Alibaba Cloud.", "Be brief.");
-  EXPECT_EQ(ChatTemplate::recognise(other, "x").default_system(), "Be brief. You are a helpful assistant.");
-  // Escaped or real line breaks in quotes, any white space in blocks: the same template.
-  EXPECT_NO_THROW(ChatTemplate::recognise(replace_all(template_of("smollm2"), "\n", "\\n"), "x"));
-  EXPECT_NO_THROW(ChatTemplate::recognise(replace_all(template_of("smollm2"), "{% if", "{%  if "), "x"));
-}
-
-std::string error_of(const std::string& jinja) {
-  try {
-    ChatTemplate::recognise(jinja, "x/tokenizer_config.json");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 2);
-    EXPECT_FALSE(error.hint().empty());
-    return error.what();
-  }
-  return "no error";
-}
-
-TEST(ChatTemplate, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(error_of(""), HasSubstr("unknown chat template"));
-  EXPECT_THAT(error_of("{{ messages }}"), HasSubstr("unknown chat template"));
-  for (std::string family : {"smollm2", "qwen2"}) {
-    std::string good = template_of(family);
-    EXPECT_EQ(error_of(good), "no error");
-    // White space that is output, a trimmed message, another role marker, more text: another template.
-    EXPECT_NE(error_of(replace_all(good, "'<|im_end|>' + '\n'", "'<|im_end|>'")) +
-                  error_of(replace_all(good, "'<|im_end|>' + '\\n'", "'<|im_end|>'")),
-              "no errorno error");
-    EXPECT_THAT(error_of(replace_all(good, "<|im_start|>", "<|start|>")), HasSubstr("unknown chat template"));
-    EXPECT_THAT(error_of(replace_all(replace_all(good, "message.content +", "message.content | trim +"),
-                                     "message['content']", "message['content'] | trim")),
-                HasSubstr("unknown chat template"));
-    EXPECT_THAT(error_of(good + "x"), HasSubstr("unknown chat template"));
-    EXPECT_THAT(error_of(" " + good), family == "smollm2" ? HasSubstr("unknown chat template") : HasSubstr("no error"));
-    EXPECT_THAT(error_of(good.substr(0, good.size() / 2)), HasSubstr("unknown chat template"));
-  }
 }
 
 class JinjaTemplates : public testing::Test {
@@ -167,19 +124,6 @@ TEST_F(JinjaTemplates, MatchTransformersWithLlama2sPipeline) {
     ++rows;
   });
   EXPECT_GE(rows, 50);
-}
-
-// The templates known by heart, by Jinja: a space that changes nothing but recognition.
-TEST_F(JinjaTemplates, RunTheKnownOnesToo) {
-  std::vector<Message> messages = {{"user", " a\n"}, {"assistant", "b"}, {"user", "c"}};
-  for (const char* family : {"smollm2", "qwen2"}) {
-    std::string jinja = template_of(family);
-    ChatTemplate known = ChatTemplate::recognise(jinja, "x"), run = load("{{ '' }}" + jinja);
-    EXPECT_EQ(run.render(messages, true), known.render(messages, true));
-    EXPECT_EQ(run.encode(tokenizer_, messages, true), known.encode(tokenizer_, messages, true));
-    EXPECT_EQ(tokenizer_.encode_parts(run.answer(tokenizer_, "x\n")),
-              tokenizer_.encode_parts(known.answer(tokenizer_, "x\n")));
-  }
 }
 
 TEST_F(JinjaTemplates, SayHowAnAnswerIsRendered) {
@@ -254,9 +198,9 @@ TEST(ChatTemplate, LooksInBothFiles) {
   Json named = Json::array(
       {{{"name", "tool_use"}, {"template", "?"}}, {{"name", "default"}, {"template", template_of("qwen2")}}});
   write_file(folder / "tokenizer_config.json", Json{{"chat_template", named}}.dump());
-  EXPECT_THAT(ChatTemplate::load(folder).default_system(), HasSubstr("Qwen"));
+  EXPECT_THAT(ChatTemplate::load(folder).render({{"user", "x"}}, true), HasSubstr("You are Qwen"));
   write_file(folder / "chat_template.jinja", template_of("smollm2"));
-  EXPECT_THAT(ChatTemplate::load(folder).default_system(), HasSubstr("SmolLM")) << "the .jinja file wins";
+  EXPECT_THAT(ChatTemplate::load(folder).render({{"user", "x"}}, true), HasSubstr("SmolLM")) << "the .jinja file wins";
   fs::remove_all(folder);
 }
 

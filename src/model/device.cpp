@@ -75,10 +75,6 @@ OwnStream::~OwnStream() {
   if (before_) c10::impl::VirtualGuardImpl(before_->device_type()).exchangeStream(*before_);
 }
 
-at::ScalarType compute_dtype(const std::string& name) {
-  if (name == "fp32") return at::kFloat;
-  if (name == "bf16" || name == "auto") return at::kBFloat16;
-  throw usage_error("dtype '" + name + "' is not known", "", "one of: auto, bf16, fp32");
-}
+at::ScalarType compute_dtype(ComputeType type) { return type == ComputeType::kFp32 ? at::kFloat : at::kBFloat16; }
 
 }  // namespace tritonrl

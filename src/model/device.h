@@ -8,14 +8,17 @@
 #include <optional>
 #include <string>
 
+#include "base/enum_names.h"
+
 namespace tritonrl {
 
 // "cpu", "cuda", "cuda:1" or "auto" (a GPU when there is one). Loads LibTorch's CUDA library on first need.
 // Throws Error (environment) when a GPU is asked for and none can be used.
 at::Device open_device(const std::string& name);
 
-// "fp32", "bf16", or "auto" (bf16). Throws Error (usage).
-at::ScalarType compute_dtype(const std::string& name);
+enum class ComputeType { kAuto, kBf16, kFp32 };  // auto = bf16.
+constexpr auto enum_names(ComputeType) { return std::array{"auto", "bf16", "fp32"}; }
+at::ScalarType compute_dtype(ComputeType type);
 
 // Blocks until what this thread began on `device` is done. Nothing on the CPU.
 void wait_for(const at::Device& device);

@@ -46,18 +46,6 @@ inline uint16_t bf16_from_float(float value) {
 
 inline float float_from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// Exact: every half is a float. Subnormals are scaled by 2^-24 from their integer mantissa.
-inline float float_from_f16(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-  uint32_t exponent = (bits >> 10) & 0x1fu, mantissa = bits & 0x3ffu;
-  if (exponent == 0) {
-    float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  uint32_t wide = exponent == 31 ? 0x7f800000u : (exponent + 112u) << 23;
-  return std::bit_cast<float>(sign | wide | mantissa << 13);
-}
-
 // Unaligned little-endian load.
 template <class T>
 T load_le(const std::byte* at) {

@@ -8,14 +8,13 @@
 
 #include "base/check.h"
 #include "model/cpu/kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/kernels.h"
 
 namespace tritonrl {
 
 using cpu::half;
 using cpu::kernels;
 using cpu::Store;
-using cuda::Launch;
 
 namespace {
 
@@ -42,17 +41,10 @@ cpu::Int8Panels panels_of(const Linear& w) {
 // On a GPU: the matrix in compute dtype.
 at::Tensor full_weight(const Linear& w, at::ScalarType dtype) {
   if (!w.int8.defined()) return w.weight_NK;
-  const cuda::Kernels* own = cuda::kernels();
+  const cuda::Kernels* own = cuda::kernels(w.int8.device());
   if (!own) return dequantize({w.int8, w.scale_GN}, dtype);
   auto out = at::empty({w.outputs, w.inputs}, w.int8.options().dtype(dtype));
-  int64_t group = w.inputs / w.scale_GN.size(0);
-  const auto* q = w.int8.data_ptr<int8_t>();
-  Launch launch(out);
-  if (is_half(out)) {
-    launch(own->dequantize_half, q, f(w.scale_GN), w.outputs, w.inputs, group, h(out));
-  } else {
-    launch(own->dequantize_float, q, f(w.scale_GN), w.outputs, w.inputs, group, f(out));
-  }
+  own->dequantize(w.int8, w.scale_GN, out);
   return out;
 }
 
@@ -205,26 +197,17 @@ at::Tensor linear_transposed(const Linear& w, const at::Tensor& dy) {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType dtype,
                     at::Tensor* inverse) {
-  const cuda::Kernels* own = x.is_cpu() ? nullptr : cuda::kernels();
+  const cuda::Kernels* own = cuda::kernels(x.device());
   if (!x.is_cpu() && !own) {
     auto scale = x.square().mean(-1, true).add_(eps).rsqrt_();
     if (inverse) *inverse = scale.squeeze(-1);
     return (x * scale * weight).to(dtype);
   }
   auto y = at::empty(x.sizes(), x.options().dtype(dtype));
-  float* inverse_ptr = nullptr;
-  if (inverse) {
-    *inverse = at::empty({x.size(0)}, x.options());
-    inverse_ptr = f(*inverse);
-  }
+  if (inverse) *inverse = at::empty({x.size(0)}, x.options());
+  float* inverse_ptr = inverse ? f(*inverse) : nullptr;
   if (own) {
-    Launch launch(x);
-    auto small = static_cast<float>(eps);
-    if (is_half(y)) {
-      launch(own->rms_norm_half, f(x), f(weight), x.size(0), x.size(1), small, h(y), inverse_ptr);
-    } else {
-      launch(own->rms_norm_float, f(x), f(weight), x.size(0), x.size(1), small, f(y), inverse_ptr);
-    }
+    own->rms_norm(x, weight, static_cast<float>(eps), y, inverse);
   } else if (is_half(y)) {
     kernels().rms_norm_half(f(x), f(weight), x.size(0), x.size(1), static_cast<float>(eps), h(y), inverse_ptr);
   } else {
@@ -235,11 +218,9 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, a
 
 void rms_norm_backward_add_(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& inverse, at::Tensor& dx) {
-  const cuda::Kernels* own = x.is_cpu() ? nullptr : cuda::kernels();
-  if (own && is_half(dy)) {
-    Launch{x}(own->rms_norm_backward_half, h(dy), f(x), f(weight), f(inverse), x.size(0), x.size(1), f(dx));
-  } else if (own) {
-    Launch{x}(own->rms_norm_backward_float, f(dy), f(x), f(weight), f(inverse), x.size(0), x.size(1), f(dx));
+  const cuda::Kernels* own = cuda::kernels(x.device());
+  if (own) {
+    own->rms_norm_backward(dy, x, weight, inverse, dx);
   } else if (!x.is_cpu()) {
     auto g = dy.to(at::kFloat) * weight, scale = inverse.unsqueeze(-1);
     auto dot = (g * x).mean(-1, true);
@@ -266,11 +247,9 @@ RopeTable make_rope_table(const std::vector<double>& inverse_frequencies, int64_
 }
 
 void rope_(at::Tensor& x, int64_t heads, int64_t d, const at::Tensor& position, const RopeTable& table, float sign) {
-  const cuda::Kernels* own = x.is_cpu() ? nullptr : cuda::kernels();
-  if (own && is_half(x)) {
-    Launch{x}(own->rope_half, h(x), x.size(0), x.size(1), heads, d, i(position), f(table.cos), f(table.sin), sign);
-  } else if (own) {
-    Launch{x}(own->rope_float, f(x), x.size(0), x.size(1), heads, d, i(position), f(table.cos), f(table.sin), sign);
+  const cuda::Kernels* own = cuda::kernels(x.device());
+  if (own) {
+    own->rope(x, heads, d, position, table.cos, table.sin, sign);
   } else if (!x.is_cpu()) {
     auto view = x.slice(1, 0, heads * d).view({x.size(0), heads, d});
     auto cos = table.cos.index_select(0, position).unsqueeze(1),
@@ -287,15 +266,13 @@ void rope_(at::Tensor& x, int64_t heads, int64_t d, const at::Tensor& position, 
 
 at::Tensor swiglu(const at::Tensor& gate_up) {
   int64_t n = gate_up.size(1) / 2;
-  const cuda::Kernels* own = gate_up.is_cpu() ? nullptr : cuda::kernels();
+  const cuda::Kernels* own = cuda::kernels(gate_up.device());
   if (!gate_up.is_cpu() && !own) {
     return (at::silu(gate_up.slice(1, 0, n).to(at::kFloat)) * gate_up.slice(1, n, 2 * n)).to(gate_up.scalar_type());
   }
   auto out = at::empty({gate_up.size(0), n}, gate_up.options());
-  if (own && is_half(gate_up)) {
-    Launch{out}(own->swiglu_half, h(gate_up), gate_up.size(0), n, h(out));
-  } else if (own) {
-    Launch{out}(own->swiglu_float, f(gate_up), gate_up.size(0), n, f(out));
+  if (own) {
+    own->swiglu(gate_up, out);
   } else if (is_half(gate_up)) {
     kernels().swiglu_half(h(gate_up), gate_up.size(0), n, h(out));
   } else {
@@ -306,7 +283,7 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
 
 at::Tensor swiglu_backward(const at::Tensor& dh, const at::Tensor& gate_up) {
   int64_t n = gate_up.size(1) / 2;
-  const cuda::Kernels* own = dh.is_cpu() ? nullptr : cuda::kernels();
+  const cuda::Kernels* own = cuda::kernels(dh.device());
   if (!dh.is_cpu() && !own) {
     auto gate = gate_up.slice(1, 0, n).to(at::kFloat), up = gate_up.slice(1, n, 2 * n).to(at::kFloat),
          d = dh.to(at::kFloat);
@@ -315,10 +292,8 @@ at::Tensor swiglu_backward(const at::Tensor& dh, const at::Tensor& gate_up) {
     return at::cat({dgate, d * gate * sigmoid}, 1).to(dh.scalar_type());
   }
   auto out = at::empty_like(gate_up);
-  if (own && is_half(dh)) {
-    Launch{out}(own->swiglu_backward_half, h(dh), h(gate_up), dh.size(0), n, h(out));
-  } else if (own) {
-    Launch{out}(own->swiglu_backward_float, f(dh), f(gate_up), dh.size(0), n, f(out));
+  if (own) {
+    own->swiglu_backward(dh, gate_up, out);
   } else if (is_half(dh)) {
     kernels().swiglu_backward_half(h(dh), h(gate_up), dh.size(0), n, h(out));
   } else {
@@ -329,7 +304,7 @@ at::Tensor swiglu_backward(const at::Tensor& dh, const at::Tensor& gate_up) {
 
 at::Tensor seeded_dropout(const at::Tensor& x, double p, uint64_t seed) {
   auto keep = static_cast<float>(1 - p);
-  const cuda::Kernels* own = x.is_cpu() ? nullptr : cuda::kernels();
+  const cuda::Kernels* own = cuda::kernels(x.device());
   if (!x.is_cpu() && !own) {
     auto generator = at::globalContext().defaultGenerator(x.device()).clone();
     generator.set_current_seed(seed);
@@ -337,10 +312,8 @@ at::Tensor seeded_dropout(const at::Tensor& x, double p, uint64_t seed) {
   }
   CHECK(x.is_contiguous()) << "dropout of a view";
   auto out = at::empty_like(x);
-  if (own && is_half(x)) {
-    Launch{x}(own->dropout_half, h(x), x.numel(), seed, keep, h(out));
-  } else if (own) {
-    Launch{x}(own->dropout_float, f(x), x.numel(), seed, keep, f(out));
+  if (own) {
+    own->dropout(x, seed, keep, out);
   } else if (is_half(x)) {
     kernels().dropout_half(h(x), x.numel(), seed, keep, h(out));
   } else {
@@ -351,7 +324,7 @@ at::Tensor seeded_dropout(const at::Tensor& x, double p, uint64_t seed) {
 
 at::Tensor cross_entropy_(at::Tensor& logits, const at::Tensor& target, const at::Tensor& weight) {
   int64_t t = logits.size(0), v = logits.size(1);
-  const cuda::Kernels* own = logits.is_cpu() ? nullptr : cuda::kernels();
+  const cuda::Kernels* own = cuda::kernels(logits.device());
   if (!logits.is_cpu() && !own) {
     auto log_probs = at::log_softmax(logits, -1, at::kFloat);
     auto index = target.to(at::kLong).unsqueeze(1);
@@ -365,10 +338,8 @@ at::Tensor cross_entropy_(at::Tensor& logits, const at::Tensor& target, const at
   }
   auto out = at::empty({t}, logits.options().dtype(at::kFloat));
   const float* weights = weight.defined() ? f(weight) : nullptr;
-  if (own && is_half(logits)) {
-    Launch{logits}(own->cross_entropy_half, h(logits), t, v, i(target), weights, f(out));
-  } else if (own) {
-    Launch{logits}(own->cross_entropy_float, f(logits), t, v, i(target), weights, f(out));
+  if (own) {
+    own->cross_entropy(logits, target, weight, out);
   } else if (is_half(logits)) {
     kernels().cross_entropy_half(h(logits), t, v, i(target), weights, f(out));
   } else {
@@ -378,16 +349,15 @@ at::Tensor cross_entropy_(at::Tensor& logits, const at::Tensor& target, const at
 }
 
 Drawn draw_rows(const at::Tensor& logits, int64_t limit, float scale, const std::vector<double>& uniform) {
-  const cuda::Kernels* own = logits.is_cpu() ? nullptr : cuda::kernels();
+  const cuda::Kernels* own = cuda::kernels(logits.device());
   if (!own) return {};
-  int64_t t = logits.size(0), v = logits.size(1);
+  int64_t t = logits.size(0);
   CHECK(static_cast<int64_t>(uniform.size()) == t && logits.is_contiguous()) << t << " rows of logits";
   auto numbers = at::empty({t}, at::kDouble);
   std::copy(uniform.begin(), uniform.end(), numbers.data_ptr<double>());
   numbers = numbers.to(logits.device());
   Drawn out{at::empty({t}, logits.options().dtype(at::kInt)), at::empty({t}, logits.options())};
-  Launch{logits}(own->sample, f(logits), t, v, limit, scale, numbers.data_ptr<double>(), i(out.token_T),
-                 f(out.log_prob_T));
+  own->sample(logits, limit, scale, numbers, out.token_T, out.log_prob_T);
   return out;
 }
 

@@ -12,7 +12,7 @@ void PolicyConfig::validate() const {
   if (slots < 2) throw usage_error("slots must be at least 2");
   if (max_prompt_tokens < 1) throw usage_error("max_prompt_tokens must be positive");
   if (int8_group < 0 || int8_group % 8 != 0) throw usage_error("int8_group must be 0 or a positive multiple of 8");
-  if (int8_group != 0 && base != "int8") throw usage_error("int8_group is for base: int8");
+  if (int8_group != 0 && base != BaseWeights::kInt8) throw usage_error("int8_group is for base: int8");
 }
 
 Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
@@ -23,7 +23,7 @@ Policy Policy::open(const PolicyConfig& config, PromptTemplate prompt) {
   LoadOptions options;
   options.device = open_device(config.device);
   options.dtype = compute_dtype(config.dtype);
-  options.int8 = config.base == "int8";
+  options.int8 = config.base == BaseWeights::kInt8;
   options.int8_group = config.int8_group;
   auto text = std::make_shared<PolicyText>(
       PolicyText{config.model, Tokenizer::load(config.model), ChatTemplate::load(config.model), std::move(prompt), {}});

@@ -12,16 +12,20 @@
 #include <vector>
 
 #include "base/config.h"
+#include "model/device.h"
 #include "model/lora.h"
 #include "policy/snapshot.h"
 
 namespace tritonrl {
 
+enum class BaseWeights { kBf16, kInt8 };
+constexpr auto enum_names(BaseWeights) { return std::array{"bf16", "int8"}; }
+
 struct PolicyConfig {
   std::string model = "models/smollm2-135m-instruct";
   std::string device = "auto";
-  std::string dtype = "auto";
-  std::string base = "bf16";
+  ComputeType dtype = ComputeType::kAuto;
+  BaseWeights base = BaseWeights::kBf16;
   int64_t int8_group = 0;
   int64_t max_prompt_tokens = 1024;
   int64_t slots =
@@ -30,9 +34,8 @@ struct PolicyConfig {
   template <class V>
   void for_each_field(V& v) {
     v("model", model, "Hugging Face folder");
-    v.choice("dtype", dtype, {"auto", "bf16", "fp32"}, "compute type of weights and activations");
-    v.choice("base", base, {"bf16", "int8"},
-             "the frozen matrices of the layers: bf16 = in the compute type, int8 = quantised while loading");
+    v("dtype", dtype, "compute type of weights and activations");
+    v("base", base, "the frozen matrices of the layers: bf16 = in the compute type, int8 = quantised while loading");
     v("int8_group", int8_group, "with base int8: inputs that share a scale, a multiple of 8; 0 = one scale a row");
     v("device", device, "auto, cpu, cuda or cuda:N");
     v("max_prompt_tokens", max_prompt_tokens, "longer prompts are refused");

@@ -31,7 +31,7 @@ TEST(PolicyConfig, GroupsAreForAnInt8BaseAndMultiplesOfEight) {
   EXPECT_EQ(complaint(config), "");
   config.int8_group = 64;
   EXPECT_THAT(complaint(config), testing::HasSubstr("base: int8"));
-  config.base = "int8";
+  config.base = BaseWeights::kInt8;
   EXPECT_EQ(complaint(config), "");
   for (int64_t group : {-64, 4, 63}) {
     config.int8_group = group;
@@ -41,12 +41,12 @@ TEST(PolicyConfig, GroupsAreForAnInt8BaseAndMultiplesOfEight) {
 
 // A conversation as the model sees it when it is to answer again.
 TEST(ChatTemplate, RendersAnswersAndWhatWasSaidOfThem) {
-  auto chat = ChatTemplate::recognise(
+  auto chat = ChatTemplate::from_jinja(
       "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
       "{{ '<|im_start|>system\nHELP<|im_end|>\n' }}{% endif %}"
       "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
       "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
-      "test");
+      Json::object(), "test");
   EXPECT_EQ(chat.render({{"user", "SOURCE"}, {"assistant", "ANSWER"}, {"user", "FEEDBACK"}}, true),
             "<|im_start|>system\nHELP<|im_end|>\n<|im_start|>user\nSOURCE<|im_end|>\n"
             "<|im_start|>assistant\nANSWER<|im_end|>\n<|im_start|>user\nFEEDBACK<|im_end|>\n<|im_start|>assistant\n");

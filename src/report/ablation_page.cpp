@@ -250,6 +250,6 @@ Document tell(const AblationPage& page) {
 }  // namespace
 
 std::string ablation_markdown(const AblationPage& page) { return to_markdown(tell(page)); }
-std::string ablation_html(const AblationPage& page) { return to_html(tell(page), ""); }
+std::string ablation_html(const AblationPage& page) { return to_html(tell(page)); }
 
 }  // namespace tritonrl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Charts as static SVG, as data for the page's script, and as tables.
+// Charts as SVG and as tables.
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +12,7 @@ namespace tritonrl::reporting {
 namespace {
 
 constexpr double kWidth = 760, kLineHeight = 300, kBarStep = 34;
+constexpr size_t kMostDots = 60;
 
 // Steps of 1, 2 or 5 times a power of ten, about `count` of them over `span`.
 double nice_step(double span, int count) {
@@ -45,6 +46,9 @@ std::string label(double x, double y, const char* anchor, const std::string& tex
   return cat("<text x=\"", at(x), "\" y=\"", at(y), "\" text-anchor=\"", anchor, "\"", css, ">", escape_html(text),
              "</text>");
 }
+
+// What a browser shows beside the pointer; in an element that is not empty.
+std::string hover(const std::string& text) { return "<title>" + escape_html(text) + "</title>"; }
 
 std::string grid_line(double x1, double y1, double x2, double y2) {
   return cat("<line class=\"grid\" x1=\"", at(x1), "\" y1=\"", at(y1), "\" x2=\"", at(x2), "\" y2=\"", at(y2), "\"/>");
@@ -102,6 +106,8 @@ std::string lines_svg(const Chart& chart) {
   for (const auto& series : chart.series) {
     std::string path, dots;
     bool pen_down = false;
+    // Of many points every so many says its numbers, and none is drawn.
+    size_t stride = (series.y.size() + kMostDots - 1) / kMostDots;
     for (size_t i = 0; i < series.y.size(); ++i) {
       if (!std::isfinite(series.y[i])) {
         pen_down = pen_down && chart.join_gaps;
@@ -110,9 +116,12 @@ std::string lines_svg(const Chart& chart) {
       std::string x = at(x_axis.place(series.x[i], left, right)), y = at(y_axis.place(series.y[i], bottom, top));
       path += cat(pen_down ? "L" : "M", x, " ", y);
       pen_down = true;
-      if (series.y.size() <= 60) {
-        dots += cat("<circle cx=\"", x, "\" cy=\"", y, "\" r=\"3\" style=\"fill:var(--", series.color, ")\"/>");
-      }
+      if (i % stride != 0) continue;
+      std::string look = stride == 1 ? cat("r=\"3\" style=\"fill:var(--", series.color, ")\"")
+                                     : std::string("r=\"6\" style=\"fill:transparent\"");
+      dots += cat("<circle cx=\"", x, "\" cy=\"", y, "\" ", look, ">",
+                  hover(cat(series.name, ", ", chart.x_label, " ", number(series.x[i]), ": ", fixed(series.y[i], 3))),
+                  "</circle>");
     }
     svg += cat("<path d=\"", path, "\" style=\"fill:none;stroke-width:2;stroke:var(--", series.color, ")\"/>", dots);
   }
@@ -149,7 +158,8 @@ std::string bars_svg(const Chart& chart) {
       from += series.y[i] * scale;
       if (x2 - x1 < 0.05) continue;
       svg += cat("<rect class=\"bar\" x=\"", at(x1), "\" y=\"", at(y), "\" width=\"", at(x2 - x1), "\" height=\"",
-                 at(height), "\" style=\"fill:var(--", series.color, ")\"/>");
+                 at(height), "\" style=\"fill:var(--", series.color, ")\">",
+                 hover(cat(chart.categories[i], ", ", series.name, ": ", number(series.y[i]), chart.unit)), "</rect>");
       if (chart.shares && x2 - x1 > 22)
         svg += label((x1 + x2) / 2, y + height / 2 + 4, "middle", number(series.y[i]), " class=\"on-bar\"");
     }
@@ -193,7 +203,10 @@ std::string intervals_svg(const Chart& chart) {
     svg +=
         cat("<path d=\"M", at(axis.place(low[i], left, right)), " ", at(y), "L", at(axis.place(high[i], left, right)),
             " ", at(y), "\" style=\"stroke-width:2;stroke:", colour, "\"/><circle cx=\"",
-            at(axis.place(value[i], left, right)), "\" cy=\"", at(y), "\" r=\"4\" style=\"fill:", colour, "\"/>");
+            at(axis.place(value[i], left, right)), "\" cy=\"", at(y), "\" r=\"4\" style=\"fill:", colour, "\">",
+            hover(cat(chart.categories[i], ": ", number(value[i]), ", ", number(low[i]), " to ", number(high[i]),
+                      chart.unit)),
+            "</circle>");
   }
   return svg + "</svg>";
 }
@@ -209,21 +222,6 @@ std::string chart_svg(const Chart& chart) {
   return chart.kind == Chart::Kind::kLines  ? lines_svg(chart)
          : chart.kind == Chart::Kind::kBars ? bars_svg(chart)
                                             : intervals_svg(chart);
-}
-
-Json chart_json(const Chart& chart) {
-  Json json = {{"kind", chart.kind == Chart::Kind::kLines ? "lines" : "bars"},
-               {"x_label", chart.x_label},
-               {"y_label", chart.y_label},
-               {"categories", Json::array()},
-               {"shares", chart.shares},
-               {"unit", chart.unit},
-               {"series", Json::array()}};
-  for (const auto& category : chart.categories) json["categories"].push_back(valid_utf8(category));
-  for (const auto& series : chart.series) {
-    json["series"].push_back({{"name", series.name}, {"color", series.color}, {"x", series.x}, {"y", series.y}});
-  }
-  return json;  // A value that is not finite becomes null, which is a gap for Plotly too.
 }
 
 Table chart_table(const Chart& chart, size_t max_rows) {

@@ -70,8 +70,7 @@ struct Series {
 };
 
 // kLines: y over x. kBars: horizontal bars, one per category, the series stacked. kIntervals: one per category, a dot
-// with its interval around a line at 0; three series (value, low, high), drawn in the first one's colour; never
-// interactive.
+// with its interval around a line at 0; three series (value, low, high), drawn in the first one's colour.
 struct Chart {
   enum class Kind { kLines, kBars, kIntervals };
   Kind kind = Kind::kLines;
@@ -81,7 +80,7 @@ struct Chart {
   std::vector<std::string> categories;  // Bars only, top to bottom.
   std::vector<Series> series;
   bool shares = false;     // Bars: each bar is scaled to 100 %; values stay counts.
-  bool join_gaps = false;  // Lines without a script: over values that are not finite.
+  bool join_gaps = false;  // Lines: over values that are not finite.
   std::string unit;        // Suffix of values: " s".
 };
 

@@ -35,7 +35,6 @@ std::string html_text(const Text& text) {
 
 struct HtmlWriter {
   std::string out;
-  int charts = 0;
 
   void operator()(const Heading& heading) {
     std::string tag = cat("h", heading.level);
@@ -85,25 +84,17 @@ struct HtmlWriter {
     }
   }
   void operator()(const Chart& chart) {
-    ++charts;
-    std::string data;
-    if (chart.kind != Chart::Kind::kIntervals) {
-      // Inside a script element "<" could end it or open a comment; as an escape it is the same JSON.
-      data = replace_all(chart_json(chart).dump(-1, ' ', true, Json::error_handler_t::replace), "<", "\\u003c");
-      data = cat("\n<script type=\"application/json\" data-chart=\"chart-", charts, "\">", data, "</script>");
-    }
-    Table table = chart_table(chart, kHtmlChartRows);
     out += cat("<figure>\n<figcaption><strong>", escape_html(chart.title), ".</strong> ", escape_html(chart.summary),
-               "</figcaption>\n<div class=\"chart\" id=\"chart-", charts, "\">", chart_svg(chart), "</div>", data,
-               "\n<details>\n<summary>Numbers of this chart</summary>\n");
-    (*this)(table);
+               "</figcaption>\n<div class=\"chart\">", chart_svg(chart),
+               "</div>\n<details>\n<summary>Numbers of this chart</summary>\n");
+    (*this)(chart_table(chart, kHtmlChartRows));
     out += "</details>\n</figure>\n";
   }
 };
 
 }  // namespace
 
-std::string to_html(const Document& document, const std::string& plotly_js) {
+std::string to_html(const Document& document) {
   HtmlWriter writer;
   std::string contents;
   for (const auto& block : document.blocks) {
@@ -112,15 +103,10 @@ std::string to_html(const Document& document, const std::string& plotly_js) {
       contents += cat("<li><a href=\"#", slug(heading->text), "\">", escape_html(heading->text), "</a></li>\n");
     }
   }
-  // Only scripts that carry this nonce run. It depends on everything in the page, so nothing written into the page by a
-  // candidate can have known it.
-  std::string nonce = content_hash(writer.out);
   std::string page =
       cat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-          "img-src data: blob:; script-src 'nonce-",
-          nonce,
-          "'; base-uri 'none'; form-action 'none'\">\n"
+          "base-uri 'none'; form-action 'none'\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
           "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
           escape_html(document.title), "</title>\n<style>\n", kPageStyle, "</style>\n</head>\n<body>\n<main>\n<h1>",
@@ -130,11 +116,6 @@ std::string to_html(const Document& document, const std::string& plotly_js) {
   page += writer.out.substr(0, first_section);
   if (!contents.empty()) page += "<nav aria-label=\"Contents\">\n<ul>\n" + contents + "</ul>\n</nav>\n";
   page += writer.out.substr(first_section) + "</main>\n";
-  if (!plotly_js.empty() && writer.charts > 0) {
-    std::string library = replace_all(replace_all(plotly_js, "</script", "<\\/script"), "<!--", "<\\!--");
-    page += cat("<script nonce=\"", nonce, "\">", library, "</script>\n<script nonce=\"", nonce, "\">\n", kPageScript,
-                "</script>\n");
-  }
   return page + "</body>\n</html>\n";
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
 #include "report/document.h"
 
 namespace tritonrl::reporting {
@@ -21,18 +20,14 @@ std::string escape_markdown(std::string_view text);
 
 std::string to_markdown(const Document& document);
 
-// A whole page. `plotly_js` is the text of Plotly's script, "" for static charts only.
-std::string to_html(const Document& document, const std::string& plotly_js);
+// A whole page, without a script.
+std::string to_html(const Document& document);
 
-// A chart as <svg> for a page whose style sheet defines the colour variables.
+// A chart as <svg> for a page whose style sheet defines the colour variables; its marks say their numbers to a pointer.
 std::string chart_svg(const Chart& chart);
-// The same chart for the page's script, which hands it to Plotly.
-Json chart_json(const Chart& chart);
 // The numbers behind a chart, at most max_rows rows (evenly spaced ones when there are more; the caption says so).
 Table chart_table(const Chart& chart, size_t max_rows);
 
-// Parts of the page (page_parts.cpp).
-extern const char* const kPageStyle;
-extern const char* const kPageScript;
+extern const char* const kPageStyle;  // page_parts.cpp
 
 }  // namespace tritonrl::reporting

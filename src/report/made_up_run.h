@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/line_file.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "eval/metrics.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl {
 
@@ -29,7 +30,7 @@ inline Verdict made_up_verdict(const std::string& id, const std::string& task, i
   constexpr double kSeconds[kStageCount] = {0.00025, 0.0005, 0.75, 0.25, 1.5, 0};
   for (int s = 0; s <= static_cast<int>(stage); ++s) {
     bool last = s == static_cast<int>(stage);
-    v.stages.push_back({static_cast<Stage>(s), last ? outcome : Outcome::kPass, kSeconds[s], last ? message : ""});
+    v.stages.push_back({static_cast<Stage>(s), kSeconds[s], last ? made_up_finding(outcome, message) : Finding()});
   }
   v.path = stage >= Stage::kTinyRun ? VerifyPath::kInterpreter : VerifyPath::kNone;
   v.triton_launches = stage >= Stage::kTinyRun ? 1 : 0;
@@ -56,7 +57,7 @@ inline void write_made_up_run(const std::filesystem::path& dir, const MadeUpSize
   fs::create_directories(dir);
   for (const char* name : {"steps.jsonl", "verdicts.jsonl"}) fs::remove(dir / name);
   Rng rng(5);
-  auto verdicts = JsonLinesWriter::open(dir / "verdicts.jsonl");
+  auto verdicts = LineFile::open(dir / "verdicts.jsonl");
   auto log_verdict = [&](const Verdict& verdict, const std::string& phase, const Json& reward) {
     Json line = to_json(verdict);
     line["phase"] = phase;
@@ -64,7 +65,7 @@ inline void write_made_up_run(const std::filesystem::path& dir, const MadeUpSize
     verdicts.write(line);
   };
 
-  auto steps = JsonLinesWriter::open(dir / "steps.jsonl");
+  auto steps = LineFile::open(dir / "steps.jsonl");
   for (int step = 1; step <= size.sft_steps; ++step) {
     double t = static_cast<double>(step) / size.sft_steps;
     steps.write({{"phase", "sft"},

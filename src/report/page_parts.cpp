@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Style sheet and script of the page.
+// Style sheet of the page.
 #include "report/layout.h"
 
 namespace tritonrl::reporting {
@@ -77,8 +77,6 @@ figure { margin: 1.5rem 0; }
 .chart .on-bar { fill: #14171b; font-weight: 600; }
 .chart .grid { stroke: var(--rule); stroke-width: 1; }
 .chart .bar { stroke: var(--bg); stroke-width: 1; }
-.chart.live { overflow: visible; }
-.chart.live svg { min-width: 0; max-width: none; width: auto; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 @media (max-width: 40rem) {
   main { padding: 1.25rem 1rem 3rem; }
@@ -86,76 +84,5 @@ figure { margin: 1.5rem 0; }
 }
 @media print { pre { max-height: none; white-space: pre-wrap; } }
 )css";
-
-// Replaces each static chart by an interactive one with the same data, in the colours of the page, and draws them again
-// when the reader's colour scheme changes. Numbers and names reach Plotly as data; names are escaped because Plotly
-// reads a small part of HTML in labels.
-const char* const kPageScript = R"js("use strict";
-(function () {
-  if (!window.Plotly) return;
-  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const text = (raw) => String(raw).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const font = { family: "system-ui, sans-serif", size: 13 };
-
-  function lines(spec) {
-    return spec.series.map((s) => ({
-      type: "scatter", mode: s.y.length > 60 ? "lines" : "lines+markers", name: text(s.name), x: s.x, y: s.y,
-      line: { color: color(s.color), width: 2 }, marker: { size: 6 }, connectgaps: false,
-      hovertemplate: text(spec.x_label) + " %{x}: %{y:.4g}<extra></extra>",
-    }));
-  }
-
-  function bars(spec) {
-    const totals = spec.categories.map((_, i) => spec.series.reduce((sum, s) => sum + s.y[i], 0));
-    return spec.series.map((s) => ({
-      type: "bar", orientation: "h", name: text(s.name), y: spec.categories.map(text),
-      x: s.y.map((v, i) => (spec.shares ? (totals[i] > 0 ? v / totals[i] : 0) : v)),
-      text: s.y.map((v) => (v === 0 ? "" : spec.shares ? String(v) : v.toFixed(v < 100 ? 1 : 0) + spec.unit)),
-      textposition: spec.shares ? "inside" : "auto", insidetextanchor: "middle", textangle: 0, cliponaxis: false,
-      insidetextfont: { color: "#14171b" }, outsidetextfont: { color: color("fg") },
-      marker: { color: color(s.color), line: { color: color("bg"), width: 1 } },
-      hovertemplate: "%{y}<br>" + text(s.name) + ": %{text}<extra></extra>",
-    }));
-  }
-
-  function layout(spec, width) {
-    const axis = { gridcolor: color("rule"), zerolinecolor: color("rule"), linecolor: color("rule"), automargin: true };
-    const is_bars = spec.kind === "bars";
-    const legend_rows = spec.series.length > 1 ? Math.ceil((spec.series.length * 150) / width) : 0;
-    return {
-      font: { ...font, color: color("fg") }, paper_bgcolor: color("bg"), plot_bgcolor: color("bg"),
-      height: is_bars ? 70 + 40 * spec.categories.length + 24 * legend_rows : 320,
-      margin: { l: 8, r: is_bars && !spec.shares ? 60 : 16, t: 8 + 24 * legend_rows, b: 8 },
-      uniformtext: { minsize: 9, mode: "hide" }, barmode: "stack", bargap: 0.3, showlegend: spec.series.length > 1,
-      legend: { orientation: "h", x: 0, xanchor: "left", xref: "container", y: 1, yanchor: "top",
-                yref: "container", traceorder: "normal" },
-      xaxis: { ...axis, title: { text: text(spec.x_label), font: font }, tickformat: spec.shares ? ".0%" : undefined,
-               range: spec.shares ? [0, 1] : undefined, fixedrange: is_bars },
-      yaxis: { ...axis, title: { text: text(spec.y_label), font: font }, autorange: is_bars ? "reversed" : true,
-               rangemode: is_bars ? "normal" : "tozero", fixedrange: is_bars, showgrid: !is_bars },
-      hoverlabel: { font: font },
-    };
-  }
-
-  function draw() {
-    for (const data of document.querySelectorAll("script[data-chart]")) {
-      const box = document.getElementById(data.dataset.chart);
-      const spec = JSON.parse(data.textContent);
-      if (!box.classList.contains("live")) {
-        box.setAttribute("role", "img");
-        box.setAttribute("aria-label", box.querySelector("svg").getAttribute("aria-label"));
-        box.replaceChildren();
-        box.classList.add("live");
-      }
-      const traces = spec.kind === "lines" ? lines(spec) : bars(spec);
-      const options = { responsive: true, displaylogo: false, displayModeBar: false };
-      Plotly.react(box, traces, layout(spec, box.clientWidth), options);
-    }
-  }
-
-  draw();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-})();
-)js";
 
 }  // namespace tritonrl::reporting

@@ -39,7 +39,7 @@ class ReportTest : public testing::Test {
     write_made_up_run(dir_);
   }
   void TearDown() override { fs::remove_all(root_); }
-  std::string html(const ReportConfig& config = {}) const { return render_html(load_run(dir_), config); }
+  std::string html() const { return render_html(load_run(dir_)); }
   std::string markdown() const { return render_markdown(load_run(dir_)); }
   fs::path root_, dir_;
 };
@@ -98,9 +98,9 @@ TEST_F(ReportTest, MarkdownIsTheApprovedText) {
 }
 
 TEST_F(ReportTest, WritesBothFilesAndAgainTheSame) {
-  write_report(dir_, {});
+  write_report(dir_);
   std::string page = read_file(dir_ / "report.html"), text = read_file(dir_ / "report.md");
-  write_report(dir_, {});
+  write_report(dir_);
   EXPECT_EQ(read_file(dir_ / "report.html"), page);
   EXPECT_EQ(read_file(dir_ / "report.md"), text);
   EXPECT_EQ(text, markdown());
@@ -131,14 +131,15 @@ TEST_F(ReportTest, PageIsWellFormedAndSaysWhatTheMarkdownSays) {
   EXPECT_EQ(count_of(page, "<svg "), 5);
   EXPECT_FALSE(contains(page, "http://"));
   EXPECT_FALSE(contains(page, "https://")) << "the page works offline";
-  EXPECT_TRUE(contains(page, "Plotly&#39;s script was not found"));
+  EXPECT_EQ(count_of(page, "<script"), 0);
+  EXPECT_TRUE(contains(page, ", step 1: ")) << "a point says its numbers";
   EXPECT_EQ(undefined_colours(page), "");
 }
 
 TEST_F(ReportTest, VerifyingBesideSamplingIsNotCountedTwice) {
   EXPECT_TRUE(contains(html(), "rl: verify<"));
   write_file(dir_ / "steps.jsonl", "");
-  JsonLinesWriter::open(dir_ / "steps.jsonl")
+  LineFile::open(dir_ / "steps.jsonl")
       .write({{"phase", "rl"},
               {"step", 1},
               {"time/phase/rollout", 40.0},
@@ -152,39 +153,14 @@ TEST_F(ReportTest, VerifyingBesideSamplingIsNotCountedTwice) {
   EXPECT_TRUE(contains(page, "Training steps took 1 m 00 s in all")) << page;
 }
 
-TEST_F(ReportTest, PlotlyIsEmbeddedAndCannotEndItsElement) {
-  fs::path script = root_ / "plotly.min.js";
-  write_file(script, "window.Plotly = {s: '</script><!-- '};");
-  std::string page = html({script});
-  EXPECT_EQ(html_problem(page), "");
-  EXPECT_TRUE(contains(page, "window.Plotly = {s: '<\\/script><\\!-- '};"));
-  EXPECT_EQ(count_of(page, "<script"), 5 + 2);
-  EXPECT_EQ(count_of(page, "<script nonce=\""), 2);
-  EXPECT_FALSE(contains(page, "static pictures"));
-}
-
 TEST_F(ReportTest, PageStaysSmallEnough) {
-  fs::path script = root_ / "plotly.min.js";
-  write_file(script, std::string(kMaxPageBytes, 'x'));
-  std::string page = html({script});
-  EXPECT_LE(page.size(), kMaxPageBytes);
-  EXPECT_TRUE(contains(page, "too large"));
   // A candidate of 10 MB is cut, and the cut is said.
   Json examples = read_json(dir_ / "examples.json");
   examples["failed"]["code"] = std::string(10 << 20, '<');
   write_file(dir_ / "examples.json", examples.dump());
-  page = html();
+  std::string page = html();
   EXPECT_LE(page.size(), 1u << 20);
   EXPECT_TRUE(contains(page, "more bytes left out of this report]"));
-}
-
-TEST_F(ReportTest, RealPlotlyFitsIntoThePage) {
-  fs::path script = fs::path(source_dir()) / ".deps/pkg/plotly/plotly/package_data/plotly.min.js";
-  if (!fs::exists(script)) GTEST_SKIP() << "no Plotly on this machine";
-  std::string page = html({script});
-  EXPECT_GT(page.size(), 4u << 20);
-  EXPECT_LE(page.size(), kMaxPageBytes);
-  EXPECT_EQ(html_problem(page), "");
 }
 
 // Puts `attack` into every place a candidate or a damaged file can write to.
@@ -193,7 +169,9 @@ void poison(const fs::path& dir, const std::string& attack) {
   for (auto& [name, example] : examples.items()) {
     for (const char* key : {"id", "task", "code", "task_source"}) example[key] = attack;
     example["delegated_ops"] = {attack};
-    for (auto& stage : example["stages"]) stage["message"] = attack;
+    for (auto& stage : example["stages"]) {
+      if (stage.contains("finding")) stage["finding"]["message"] = attack;
+    }
   }
   write_file(dir / "examples.json", json_line(examples));
   write_file(dir / "config.yaml", attack);
@@ -202,13 +180,13 @@ void poison(const fs::path& dir, const std::string& attack) {
   for (auto& row : results["rows"]) row["model"] = attack;
   for (auto& comparison : results["comparisons"]) comparison["a"] = comparison["b"] = attack;
   write_file(dir / "results.json", json_line(results));
-  JsonLinesWriter::open(dir / "steps.jsonl")
+  LineFile::open(dir / "steps.jsonl")
       .write({{"phase", attack}, {"step", 1}, {"seconds", 3}, {"time/phase/" + attack, 1}});
-  JsonLinesWriter::open(dir / "steps.jsonl").write({{"phase", "rl"}, {"step", 99}, {"verify/outcome/" + attack, 7}});
+  LineFile::open(dir / "steps.jsonl").write({{"phase", "rl"}, {"step", 99}, {"verify/outcome/" + attack, 7}});
   Json verdict = to_json(made_up_verdict("x", "y", 1, Stage::kCompile, Outcome::kTimeout, attack));
   verdict["phase"] = attack;
   verdict["sandbox_missing"] = {attack};
-  JsonLinesWriter::open(dir / "verdicts.jsonl").write(verdict);
+  LineFile::open(dir / "verdicts.jsonl").write(verdict);
 }
 
 TEST_F(ReportTest, HostileTextIsInert) {
@@ -219,11 +197,9 @@ TEST_F(ReportTest, HostileTextIsInert) {
     write_made_up_run(dir_);
     std::string before = html();
     poison(dir_, attack);
-    fs::path script = root_ / "plotly.min.js";
-    write_file(script, "window.Plotly = 0;");
-    std::string page = html({script});
+    std::string page = html();
     EXPECT_EQ(html_problem(page), "") << attack;
-    EXPECT_EQ(count_of(page, "<script"), 5 + 2) << attack;
+    EXPECT_EQ(count_of(page, "<script"), 0) << attack;
     EXPECT_EQ(count_of(page, "<h2"), count_of(before, "<h2")) << attack;
     EXPECT_EQ(count_of(page, "<img"), 0) << attack;
     EXPECT_EQ(count_of(page, "<svg"), count_of(before, "<svg")) << attack;
@@ -287,7 +263,7 @@ TEST_F(ReportTest, EachMissingFileIsSaid) {
   EXPECT_TRUE(contains(markdown(), "This run has no evaluation results."));
   EXPECT_EQ(html_problem(html()), "");
   fs::remove_all(dir_);
-  EXPECT_THROW(write_report(dir_, {}), Error);
+  EXPECT_THROW(write_report(dir_), Error);
 }
 
 TEST_F(ReportTest, CutAndDamagedFilesNeverStopTheReport) {
@@ -330,12 +306,12 @@ TEST_F(ReportTest, ARewardedHarnessFaultIsShouted) {
   Json line = to_json(made_up_verdict("x", "y", 1, Stage::kCompile, Outcome::kHarnessFault, "fork failed"));
   line["phase"] = "rl/round1";
   line["reward"] = 0.0;
-  JsonLinesWriter::open(dir_ / "verdicts.jsonl").write(line);
+  LineFile::open(dir_ / "verdicts.jsonl").write(line);
   EXPECT_TRUE(contains(markdown(), "**Do not trust this run:** 1 harness fault carried a reward."));
 }
 
 TEST_F(ReportTest, ResumedStepsCountOnceAndGapsAreSaid) {
-  auto steps = JsonLinesWriter::open(dir_ / "steps.jsonl");
+  auto steps = LineFile::open(dir_ / "steps.jsonl");
   steps.write({{"phase", "sft"}, {"step", 8}, {"loss", 0.5}, {"something_new", "text"}});
   steps.write({{"phase", "sft"}, {"step", 9}, {"loss", nullptr}});
   RunData run = load_run(dir_);
@@ -353,7 +329,7 @@ TEST_F(ReportTest, ResumedStepsCountOnceAndGapsAreSaid) {
 TEST_F(ReportTest, StepsInsideAnRlStepAreACurveButNoTimeOfTheirOwn) {
   std::string before = markdown();
   {
-    auto steps = JsonLinesWriter::open(dir_ / "steps.jsonl");
+    auto steps = LineFile::open(dir_ / "steps.jsonl");
     for (int round = 1; round <= 2; ++round) {
       for (int step = 1; step <= 3; ++step) {
         steps.write({{"phase", cat("rl/round", round, "/update")},
@@ -379,7 +355,7 @@ TEST_F(ReportTest, StepsInsideAnRlStepAreACurveButNoTimeOfTheirOwn) {
 
 TEST_F(ReportTest, AbsurdNumbersAreLeftOut) {
   {
-    auto steps = JsonLinesWriter::open(dir_ / "steps.jsonl");
+    auto steps = LineFile::open(dir_ / "steps.jsonl");
     steps.write({{"phase", "rl"}, {"step", 9007199254740993}, {"reward/mean", 0.5}});
     steps.write({{"phase", "rl"}, {"step", -1}, {"reward/mean", 0.5}});
     steps.write({{"phase", "rl"}, {"step", 3}, {"reward/mean", 1e300}, {"correct_rate", -1e-300}, {"seconds", -5}});
@@ -388,7 +364,7 @@ TEST_F(ReportTest, AbsurdNumbersAreLeftOut) {
   EXPECT_FALSE(run.steps.back().get("reward/mean").has_value());
   std::string text = replace_all(render_markdown(run), "\\", "");
   EXPECT_TRUE(contains(text, "2 of 13 lines left out, the first is line 11 (\"step\" is out of range)"));
-  std::string page = render_html(run, {});
+  std::string page = render_html(run);
   EXPECT_EQ(html_problem(page), "");
   EXPECT_FALSE(contains(page, "=\"nan\""));
 }
@@ -455,7 +431,7 @@ TEST(AblationPage, DrawsHeldOutTasksOverTheSteps) {
   EXPECT_FALSE(contains(text, "level 1 while RL")) << "nothing is known of level 1";
   EXPECT_EQ(html_problem(html), "");
   EXPECT_EQ(undefined_colours(html), "");
-  EXPECT_TRUE(contains(html, "text-anchor=\"start\">high</text>")) << "lines have a legend without a script";
+  EXPECT_TRUE(contains(html, "text-anchor=\"start\">high</text>")) << "lines have a legend";
   // One that was evaluated after other steps, and ends earlier, has its line and its place.
   page.cells.push_back(cell("other", 1, "done", {{0, .25}, {4, .8}, {12, .9}}));
   text = ablation_markdown(page), html = ablation_html(page);

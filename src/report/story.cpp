@@ -53,7 +53,7 @@ void add_example(const std::string& heading, const CandidateExample& example, Do
   table.columns = {{"Stage", false}, {"Outcome", false}, {"Time", true}};
   for (const auto& stage : v.stages) {
     table.rows.push_back({{{code(to_string(stage.stage))}, ""},
-                          {{code(to_string(stage.outcome))}, ""},
+                          {{code(to_string(stage.outcome()))}, ""},
                           {{plain(fixed(stage.seconds * 1000, stage.seconds < 0.01 ? 2 : 0) + " ms")}, ""}});
   }
   if (!table.rows.empty()) document.blocks.push_back(std::move(table));

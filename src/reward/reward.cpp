@@ -14,7 +14,7 @@ void RewardConfig::validate() const {
   if (!std::is_sorted(fail_rewards.begin(), fail_rewards.end())) {
     throw usage_error("fail_rewards must not fall: a candidate that gets further may not score less");
   }
-  if (shape == "staged" && fail_rewards.back() > correct_base) {
+  if (shape == RewardShape::kStaged && fail_rewards.back() > correct_base) {
     throw usage_error(
         "the last of fail_rewards exceeds correct_base: a wrong kernel would score more than a correct one");
   }
@@ -67,7 +67,7 @@ RewardParts hierarchical_reward(const Verdict& verdict, double cap) {
 }
 
 std::optional<RewardParts> reward_parts(const Verdict& verdict, const RewardConfig& config) {
-  if (config.shape == "hierarchical" && !verdict.is_harness_fault()) {
+  if (config.shape == RewardShape::kHierarchical && !verdict.is_harness_fault()) {
     return hierarchical_reward(verdict, config.speed_cap);
   }
   auto both = reward(verdict, config);
@@ -76,10 +76,10 @@ std::optional<RewardParts> reward_parts(const Verdict& verdict, const RewardConf
 
 std::optional<double> reward(const Verdict& verdict, const RewardConfig& config) {
   if (verdict.is_harness_fault()) return std::nullopt;
-  if (config.shape == "binary") return binary_reward(verdict);
-  if (config.shape == "speed") return speed_reward(verdict, config.speed_cap);
-  if (config.shape == "published") return published_reward(verdict, config);
-  if (config.shape == "hierarchical") {
+  if (config.shape == RewardShape::kBinary) return binary_reward(verdict);
+  if (config.shape == RewardShape::kSpeed) return speed_reward(verdict, config.speed_cap);
+  if (config.shape == RewardShape::kPublished) return published_reward(verdict, config);
+  if (config.shape == RewardShape::kHierarchical) {
     RewardParts parts = hierarchical_reward(verdict, config.speed_cap);
     return parts.code + config.plan_weight * parts.plan;
   }

@@ -22,8 +22,11 @@
 
 namespace tritonrl {
 
+enum class RewardShape { kStaged, kPublished, kBinary, kSpeed, kHierarchical };
+constexpr auto enum_names(RewardShape) { return std::array{"staged", "published", "binary", "speed", "hierarchical"}; }
+
 struct RewardConfig {
-  std::string shape = "staged";
+  RewardShape shape = RewardShape::kStaged;
   std::vector<double> fail_rewards = {0.0, 0.1, 0.2, 0.3};
   double correct_base = 0.7;
   double speed_bonus = 0.3;
@@ -32,8 +35,7 @@ struct RewardConfig {
 
   template <class V>
   void for_each_field(V& v) {
-    v.choice("shape", shape, {"staged", "published", "binary", "speed", "hierarchical"},
-             "how a verdict becomes a number");
+    v("shape", shape, "how a verdict becomes a number");
     v("fail_rewards", fail_rewards, "staged: stopped at syntax, compile, tiny_run, full_run");
     v("correct_base", correct_base, "staged and published: a correct candidate without its speed bonus");
     v("speed_bonus", speed_bonus, "staged and published: largest bonus for speed");

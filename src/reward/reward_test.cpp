@@ -18,7 +18,7 @@ Verdict stopped(Stage stage, Outcome outcome) {
 TEST(Reward, HarnessFaultHasNone) {
   for (const char* shape : {"staged", "published", "binary", "speed", "hierarchical"}) {
     RewardConfig config;
-    config.shape = shape;
+    config.shape = *named<RewardShape>(shape);
     for (Stage stage : {Stage::kExtract, Stage::kCompile, Stage::kFullRun}) {
       EXPECT_FALSE(reward(stopped(stage, Outcome::kHarnessFault), config).has_value());
       EXPECT_FALSE(reward_parts(stopped(stage, Outcome::kHarnessFault), config).has_value());
@@ -43,14 +43,14 @@ TEST(Reward, StagedLadder) {
 
 TEST(Reward, PublishedScoresAWrongKernelLikeACorrectSlowOne) {
   RewardConfig config;
-  config.shape = "published";
+  config.shape = RewardShape::kPublished;
   EXPECT_EQ(*reward(stopped(Stage::kFullRun, Outcome::kWrongOutput), config), 0.7);
   EXPECT_EQ(*reward(stopped(Stage::kFullRun, Outcome::kPass), config), 0.7);
 }
 
 TEST(Reward, Binary) {
   RewardConfig config;
-  config.shape = "binary";
+  config.shape = RewardShape::kBinary;
   EXPECT_EQ(*reward(stopped(Stage::kFullRun, Outcome::kWrongOutput), config), 0);
   EXPECT_EQ(*reward(stopped(Stage::kFullRun, Outcome::kPass), config), 1);
 }
@@ -63,7 +63,7 @@ Verdict timed(double speedup) {
 
 TEST(Reward, SpeedIsTheCappedSpeedupOfACorrectCandidate) {
   RewardConfig config;
-  config.shape = "speed";
+  config.shape = RewardShape::kSpeed;
   config.speed_cap = 4;
   EXPECT_EQ(*reward(timed(0.25), config), 0.25);
   EXPECT_EQ(*reward(timed(3), config), 3);
@@ -76,7 +76,7 @@ TEST(Reward, SpeedIsTheCappedSpeedupOfACorrectCandidate) {
 
 TEST(Reward, HierarchicalCreditsCodeForCorrectnessAndThePlanForSpeed) {
   RewardConfig config;
-  config.shape = "hierarchical";
+  config.shape = RewardShape::kHierarchical;
   RewardParts parts = *reward_parts(timed(1.5), config);
   EXPECT_EQ(parts.code, 1);
   EXPECT_EQ(parts.plan, 1.5);
@@ -85,7 +85,7 @@ TEST(Reward, HierarchicalCreditsCodeForCorrectnessAndThePlanForSpeed) {
   parts = *reward_parts(stopped(Stage::kTinyRun, Outcome::kWrongOutput), config);
   EXPECT_EQ(parts.code, 0);
   EXPECT_EQ(parts.plan, 0);
-  config.shape = "staged";
+  config.shape = RewardShape::kStaged;
   parts = *reward_parts(timed(1), config);
   EXPECT_DOUBLE_EQ(parts.code, 0.85);
   EXPECT_DOUBLE_EQ(parts.plan, 0.85);
@@ -95,7 +95,7 @@ TEST(Reward, HierarchicalCreditsCodeForCorrectnessAndThePlanForSpeed) {
 TEST(Reward, EveryShapeIsMonotone) {
   for (const char* shape : {"staged", "published", "binary", "speed", "hierarchical"}) {
     RewardConfig config;
-    config.shape = shape;
+    config.shape = *named<RewardShape>(shape);
     double last = *reward(timed(0.01), config);
     for (double speedup : {0.5, 1.0, 1.5, 2.0, 8.0}) {
       double now = *reward(timed(speedup), config);

@@ -16,10 +16,10 @@ struct Trajectory {
 
 }  // namespace
 
-bool goes_on(const Verdict& verdict, const std::string& stop_when_correct) {
+bool goes_on(const Verdict& verdict, StopWhenCorrect stop) {
   if (verdict.is_harness_fault()) return false;
   if (!verdict.correct()) return true;
-  return stop_when_correct == "never" || (stop_when_correct == "untimed" && verdict.timing.has_value());
+  return stop == StopWhenCorrect::kNever || (stop == StopWhenCorrect::kUntimed && verdict.timing.has_value());
 }
 
 void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& rules, const Speakers& speakers) {
@@ -37,7 +37,7 @@ void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& ru
       if (!goes_on(last.verdict, rules.stop_when_correct)) continue;
       one.messages.push_back({"assistant", last.rollout.text});
       one.messages.push_back(
-          rules.prompt.render(feedback_text(last.verdict, rules.feedback_chars), last.verdict.correct()));
+          rules.prompt.render(feedback_text(public_part(last.verdict), rules.feedback_chars), last.verdict.correct()));
       std::vector<int32_t> prompt = speakers.encode(one.messages);
       if (static_cast<int64_t>(prompt.size()) > rules.max_prompt_tokens) {
         ++verified->too_long;

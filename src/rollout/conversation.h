@@ -32,16 +32,19 @@
 
 namespace tritonrl {
 
+enum class StopWhenCorrect { kUntimed, kNever, kAlways };
+constexpr auto enum_names(StopWhenCorrect) { return std::array{"untimed", "never", "always"}; }
+
 struct TurnRules {
   int64_t turns = 1;  // Answers of a trajectory at most; 1 = no conversation, nothing below matters.
-  std::string stop_when_correct = "untimed";
+  StopWhenCorrect stop_when_correct = StopWhenCorrect::kUntimed;
   FeedbackPrompt prompt;
   int64_t feedback_chars = 1500;  // Longest feedback; its head and tail are kept.
   int64_t max_prompt_tokens = 1024;
 };
 
 // Is the policy to answer again behind this verdict, turns and length permitting?
-bool goes_on(const Verdict& verdict, const std::string& stop_when_correct);
+bool goes_on(const Verdict& verdict, StopWhenCorrect stop_when_correct);
 
 // Who takes part; tests put others in their place.
 struct Speakers {

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl::conversation_test {
 namespace {
@@ -19,7 +20,7 @@ Verdict verdict_of(const std::string& text) {
                     : text == "fault"                 ? Outcome::kHarnessFault
                                                       : Outcome::kRuleBreak;
   verdict.stopped_at = verdict.correct() ? Stage::kTime : Stage::kCompile;
-  verdict.stages = {{verdict.stopped_at, verdict.outcome, 0, cat("about ", text)}};
+  verdict.stages = {{verdict.stopped_at, 0, made_up_finding(verdict.outcome, cat("about ", text))}};
   if (text == "fast") {
     TimingResult timing;
     timing.reference_s = 2e-6;
@@ -48,7 +49,7 @@ class Conversation : public testing::Test {
     write_file(file, "MEND {{feedback}}\n---\nFASTER {{feedback}}");
     TurnRules rules;
     rules.turns = turns;
-    rules.stop_when_correct = stop;
+    rules.stop_when_correct = *named<StopWhenCorrect>(stop);
     rules.prompt = FeedbackPrompt::load(file);
     rules.max_prompt_tokens = longest;
     Speakers speakers;

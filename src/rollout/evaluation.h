@@ -12,6 +12,9 @@
 
 namespace tritonrl {
 
+enum class EvalVerifier { kAsTrained, kFull };
+constexpr auto enum_names(EvalVerifier) { return std::array{"as_trained", "full"}; }
+
 struct EvalConfig {
   int64_t samples = 2;  // Answers per task.
   int64_t turns = 1;
@@ -20,8 +23,8 @@ struct EvalConfig {
   SamplingConfig sampling;
   std::string tasks;  // Task set to evaluate on; "" = the held-out split.
   std::string ids;    // File with the ids to take of it; "" = all.
-  std::string verifier = "as_trained";
-  std::string stream = "auto";
+  EvalVerifier verifier = EvalVerifier::kAsTrained;
+  Switch stream = Switch::kAuto;
 
   template <class V>
   void for_each_field(V& v) {
@@ -34,9 +37,8 @@ struct EvalConfig {
     v("seed", seed, "of the sampling");
     v("sampling", sampling, "");
     v("tasks", tasks, "task set (JSON lines) in place of the held-out split");
-    v.choice("verifier", verifier, {"as_trained", "full"}, "full = with every extension on, whatever training uses");
-    v.choice("stream", stream, {"auto", "true", "false"},
-             "verify answers while others are sampled; auto = where the policy is on a GPU");
+    v("verifier", verifier, "full = with every extension on, whatever training uses");
+    v("stream", stream, "verify answers while others are sampled; auto = where the policy is on a GPU");
     v("ids", ids, "file with ids, one a line: evaluate on these of eval.tasks only");
   }
   void validate() const {

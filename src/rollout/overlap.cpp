@@ -28,8 +28,8 @@ void PhaseTimes::add(const PhaseTimes& other) {
   idle += other.idle;
 }
 
-bool should_stream(const std::string& stream, const Policy& policy) {
-  return stream == "true" || (stream == "auto" && policy.weights().device.is_cuda());
+bool should_stream(Switch stream, const Policy& policy) {
+  return stream == Switch::kOn || (stream == Switch::kAuto && policy.weights().device.is_cuda());
 }
 
 Collected sample_and_verify(Verifier& verifier, std::vector<Candidate> candidates, const DrawAnswers& draw,

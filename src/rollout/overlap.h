@@ -46,7 +46,7 @@ struct PhaseTimes {
 };
 
 // "auto" = where the policy is on a GPU; "true", "false".
-bool should_stream(const std::string& stream, const Policy& policy);
+bool should_stream(Switch stream, const Policy& policy);
 
 // Draws an answer for each candidate, calling `on_answer` once for each, on its own thread, with the candidate's
 // position. Stops early where `progress` says so.

@@ -14,28 +14,27 @@ RolloutJournal::RolloutJournal(fs::path file, const std::string& work) : file_(s
   std::error_code error;
   fs::create_directories(file_.parent_path(), error);
   if (error) throw environment_error("cannot be made: " + error.message(), file_.parent_path().string());
-  const std::string head = json_line({{"work", work}});
+  out_ = LineFile::open(file_);
+  const Json head = {{"work", work}};
   if (!take_over(head)) {
     answers_.clear();
     verdicts_.clear();
-    write_file(file_, head + "\n");
+    out_->keep(0);
+    out_->write(head);
   }
   answers_found_ = static_cast<int64_t>(answers_.size());
   verdicts_found_ = static_cast<int64_t>(verdicts_.size());
-  out_ = AppendFile::open(file_);
 }
 
-bool RolloutJournal::take_over(const std::string& head) {
-  if (!fs::exists(file_)) return false;
-  std::string bytes = read_file(file_);
-  size_t whole = bytes.rfind('\n');
-  if (whole == std::string::npos || !bytes.starts_with(head + "\n")) return false;
-  if (whole + 1 < bytes.size()) fs::resize_file(file_, whole + 1);
+bool RolloutJournal::take_over(const Json& head) {
+  bool ours = false;
   try {
-    size_t begin = head.size() + 1;
-    for (size_t end; begin <= whole; begin = end + 1) {
-      end = bytes.find('\n', begin);
-      Json line = Json::parse(bytes.begin() + static_cast<int64_t>(begin), bytes.begin() + static_cast<int64_t>(end));
+    out_->for_each([&](int64_t number, const Json& line) {
+      if (number == 1) {
+        ours = line == head;
+        return;
+      }
+      if (!ours) return;
       Key key(line.at("turn").get<int64_t>(), line.at("candidate").get<size_t>());
       if (line.contains("verdict")) {
         verdicts_.insert_or_assign(key, verdict_from_json(line["verdict"], file_.string()));
@@ -44,13 +43,13 @@ bool RolloutJournal::take_over(const std::string& head) {
             key, Generated{line.at("tokens").get<std::vector<int32_t>>(),
                            line.at("log_probs").get<std::vector<float>>(), line.at("finished").get<bool>()});
       }
-    }
+    });
   } catch (const Json::exception&) {
     return false;  // Zeros where a power failure took the data, say.
   } catch (const Error&) {
     return false;
   }
-  return true;
+  return ours;
 }
 
 const Generated* RolloutJournal::answer(int64_t turn, size_t candidate) const {
@@ -79,9 +78,9 @@ void RolloutJournal::note(int64_t turn, size_t candidate, const Verdict& verdict
 }
 
 void RolloutJournal::write(const Json& line) {
-  std::string bytes = json_line(line) + "\n";
+  std::string text = json_line(line) + "\n";
   std::lock_guard lock(mutex_);
-  out_->write(bytes);
+  out_->write_lines(text);
 }
 
 void RolloutJournal::sync() {

@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-#include "base/files.h"
+#include "base/line_file.h"
 #include "policy/generate.h"
 #include "verify/verdict.h"
 
@@ -48,12 +48,12 @@ class RolloutJournal {
  private:
   using Key = std::pair<int64_t, size_t>;
   // Returns whether the file holds this work.
-  bool take_over(const std::string& head);
+  bool take_over(const Json& head);
   void write(const Json& line);
 
   const std::filesystem::path file_;
   mutable std::mutex mutex_;
-  std::optional<AppendFile> out_;
+  std::optional<LineFile> out_;
   std::map<Key, Generated> answers_;
   std::map<Key, Verdict> verdicts_;
   int64_t answers_found_ = 0, verdicts_found_ = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl::rollout_journal_test {
 namespace {
@@ -26,7 +27,7 @@ Verdict verdict(Outcome outcome) {
   out.level = 2;
   out.outcome = outcome;
   out.stopped_at = Stage::kCompile;
-  out.stages = {{Stage::kCompile, outcome, 0.1 + 0.2, "said"}};
+  out.stages = {{Stage::kCompile, 0.1 + 0.2, made_up_finding(outcome, "said")}};
   return out;
 }
 

@@ -23,7 +23,7 @@ Group group() {
     sample.rollout = {{1, 2}, {-0.5f, -0.25f}, i != 1, cat("text ", i), {7}, i % 2, 1 + i / 2};
     sample.verdict.outcome = i == 0 ? Outcome::kWrongOutput : i == 1 ? Outcome::kHarnessFault : Outcome::kPass;
     sample.verdict.stopped_at = Stage::kFullRun;
-    sample.verdict.stages = {{Stage::kFullRun, sample.verdict.outcome, 0, ""}};
+
     group.samples.push_back(std::move(sample));
   }
   group.samples[0].rollout.feedback = "told";

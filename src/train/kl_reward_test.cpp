@@ -15,16 +15,16 @@ namespace {
 
 TEST(KlEstimate, HandWorked) {
   double f = std::log(0.5);  // The reference is half as likely.
-  EXPECT_NEAR(kl_estimate("k1", f), std::log(2.0), 1e-12);
-  EXPECT_NEAR(kl_estimate("k2", f), std::log(2.0) * std::log(2.0) / 2, 1e-12);
-  EXPECT_NEAR(kl_estimate("k3", f), 0.5 - 1 + std::log(2.0), 1e-12);
+  EXPECT_NEAR(kl_estimate(KlEstimator::kK1, f), std::log(2.0), 1e-12);
+  EXPECT_NEAR(kl_estimate(KlEstimator::kK2, f), std::log(2.0) * std::log(2.0) / 2, 1e-12);
+  EXPECT_NEAR(kl_estimate(KlEstimator::kK3, f), 0.5 - 1 + std::log(2.0), 1e-12);
 }
 
 TEST(KlReward, TakesTheDivergenceOffEveryReward) {
   PolicyConfig config;
   config.model = testing::TempDir() + "/kl_reward_test_model";
   config.device = "cpu";
-  config.dtype = "fp32";
+  config.dtype = ComputeType::kFp32;
   write_tiny_model(config.model);
   Policy policy = Policy::open(config, PromptTemplate::load(source_dir() + "/prompts/triton.txt"));
   policy.set_adapter(LoraAdapter::create(policy.weights(), LoraConfig{}, Rng(1)));
@@ -37,7 +37,7 @@ TEST(KlReward, TakesTheDivergenceOffEveryReward) {
   samples[1].reward = Reward{0.25};
   PolicyLossConfig loss;
   loss.kl = 0.5;
-  loss.kl_estimator = "k1";
+  loss.kl_estimator = KlEstimator::kK1;
   // A fresh adapter changes nothing: no divergence from the base model, by any way of batching.
   EXPECT_EQ(charge_divergence(policy, groups, nullptr, loss, 0.8, 3), 0);
   give_returns(groups, 0);

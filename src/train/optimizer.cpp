@@ -22,7 +22,7 @@ void OptimizerConfig::validate() const {
 }
 
 double learning_rate(const OptimizerConfig& config, int64_t step, int64_t steps) {
-  if (config.schedule == "constant") {
+  if (config.schedule == Schedule::kConstant) {
     double risen = static_cast<double>(step + 1) / static_cast<double>(std::max<int64_t>(1, config.warmup_updates));
     return config.lr * std::min(1.0, risen);
   }

@@ -12,6 +12,9 @@
 
 namespace tritonrl {
 
+enum class Schedule { kCosine, kConstant };
+constexpr auto enum_names(Schedule) { return std::array{"cosine", "constant"}; }
+
 struct OptimizerConfig {
   double lr = 1e-3;  // Peak. The published 2e-4 is for the 7B model.
   double beta1 = 0.9, beta2 = 0.999;
@@ -21,7 +24,7 @@ struct OptimizerConfig {
   // cosine: lr rises linearly over the share `warmup` of a phase's updates and falls as a cosine to 0; the optimizer's
   // moments begin anew with each phase (an RL step is one). constant: lr rises over the first warmup_updates of all and
   // stays; the moments are kept from one RL step to the next.
-  std::string schedule = "cosine";
+  Schedule schedule = Schedule::kCosine;
   double warmup = 0.1;
   int64_t warmup_updates = 0;
 
@@ -33,7 +36,7 @@ struct OptimizerConfig {
     v("eps", eps, "added to the root of the second moment");
     v("weight_decay", weight_decay, "decoupled weight decay");
     v("max_grad_norm", max_grad_norm, "gradients are scaled down to this norm; 0 = never");
-    v.choice("schedule", schedule, {"cosine", "constant"}, "cosine to 0 within each phase, or constant over all");
+    v("schedule", schedule, "cosine to 0 within each phase, or constant over all");
     v("warmup", warmup, "cosine: share of the steps with rising learning rate");
     v("warmup_updates", warmup_updates, "constant: updates with rising learning rate");
   }

@@ -10,31 +10,27 @@
 
 namespace tritonrl {
 
-double kl_estimate(const std::string& estimator, double f) {
-  if (estimator == "k1") return -f;
-  return estimator == "k2" ? f * f / 2 : std::exp(f) - f - 1;
+double kl_estimate(KlEstimator estimator, double f) {
+  if (estimator == KlEstimator::kK1) return -f;
+  return estimator == KlEstimator::kK2 ? f * f / 2 : std::exp(f) - f - 1;
 }
 
 void PolicyLossConfig::validate() const {
   if (clip_low < 0 || clip_low > 1 || clip_high < 0) throw usage_error("clip_low is in [0, 1], clip_high not negative");
   if (ratio_cap < 0 || kl < 0 || veto < 0) throw usage_error("ratio_cap, kl and veto must not be negative");
   if (dual_clip != 0 && dual_clip <= 1) throw usage_error("dual_clip must be above 1 (or 0 for none)");
-  if (kl > 0 && kl_in == "reward" && kl_estimator != "k1") {
-    throw usage_error(cat("kl_in: reward with kl_estimator: ", kl_estimator), "",
+  if (kl > 0 && kl_in == KlIn::kReward && kl_estimator != KlEstimator::kK1) {
+    throw usage_error(cat("kl_in: reward with kl_estimator: ", name_of(kl_estimator)), "",
                       "k1: as a factor of the score function k2 and k3 hardly pull towards the reference "
                       "(train/kl_reward.h)");
   }
-  if (kl > 0 && kl_in == "loss" && kl_estimator == "k1" && !kl_ratio) {
+  if (kl > 0 && kl_in == KlIn::kLoss && kl_estimator == KlEstimator::kK1 && !kl_ratio) {
     throw usage_error("kl_estimator: k1 has no gradient on average without kl_ratio", "",
                       "k2 or k3, or kl_ratio: true");
   }
   if (correction_cap < 1 || correction_floor < 0 || correction_floor > 1) {
     throw usage_error("correction_cap must be at least 1, correction_floor in [0, 1]");
   }
-  if (objective != "clip" && (ratio_cap > 0 || dual_clip > 0)) {
-    throw usage_error("ratio_cap and dual_clip belong to objective: clip");
-  }
-  if (objective != "clip" && ratio != "token") throw usage_error(cat("ratio: ", ratio, " belongs to objective: clip"));
 }
 
 void PolicyLossMetrics::add(const PolicyLossMetrics& o) {
@@ -81,13 +77,14 @@ std::vector<double> corrections(const PolicyLossConfig& config, const AnswerTerm
     least = std::min(least, difference);
     weights[i] = difference;
   }
+  const bool corrects = config.correction != Correction::kNone;
   bool vetoed = config.veto > 0 && std::exp(least) < config.veto;
   metrics->vetoed += vetoed;
   for (double& w : weights) {
-    w = config.correction == "none" ? 1.0 : std::exp(config.correction == "sequence" ? sum : w);
+    w = !corrects ? 1.0 : std::exp(config.correction == Correction::kSequence ? sum : w);
     double kept = std::clamp(w, config.correction_floor, config.correction_cap);
-    metrics->corrected += config.correction != "none" && kept != w;
-    if (config.correction != "none" && kept != w) w = config.correction_mask ? 0 : kept;
+    metrics->corrected += corrects && kept != w;
+    if (corrects && kept != w) w = config.correction_mask ? 0 : kept;
     if (vetoed) w = 0;
   }
   return weights;
@@ -103,10 +100,10 @@ double policy_loss(const PolicyLossConfig& config, const AnswerTerms& t, double 
       << "an answer's terms are of different lengths";
   CHECK(config.kl == 0 || t.reference.size() == n) << "no reference";
   std::vector<double> correction = corrections(config, t, metrics);
-  bool common = config.ratio != "token";  // One ratio for all tokens, a function of all of them.
+  bool common = config.ratio != Ratio::kToken;  // One ratio for all tokens, a function of all of them.
   double log_ratio = 0, loss = 0, common_slope = 0;
   for (size_t i = 0; i < n; ++i) log_ratio += static_cast<double>(t.log_probs[i]) - t.old_log_probs[i];
-  if (config.ratio == "sequence") log_ratio /= static_cast<double>(n);
+  if (config.ratio == Ratio::kSequence) log_ratio /= static_cast<double>(n);
   log_ratio = std::min(log_ratio, kMostLogRatio);
   for (size_t i = 0; i < n; ++i) {
     double l = t.log_probs[i], a = t.advantages[i], difference = l - t.old_log_probs[i];
@@ -115,12 +112,12 @@ double policy_loss(const PolicyLossConfig& config, const AnswerTerms& t, double 
     metrics->ratio_max = std::max(metrics->ratio_max, r);
     metrics->old_k1 -= difference;
     metrics->old_k3 += std::exp(difference) - 1 - difference;
-    if (config.objective == "clip") {
+    if (config.objective == PolicyObjective::kClip) {
       Term term = clipped(config, r, a, metrics);
       loss += scale * term.loss;
       (common ? common_slope : gradient[i]) += scale * term.slope * r;
     } else {
-      bool cispo = config.objective == "cispo", cut = cispo && r > 1 + config.clip_high;
+      bool cispo = config.objective == PolicyObjective::kCispo, cut = cispo && r > 1 + config.clip_high;
       metrics->clipped_high += cut;
       double factor = cispo ? std::min(r, 1 + config.clip_high) * a : a;
       loss -= scale * factor * l;
@@ -128,7 +125,7 @@ double policy_loss(const PolicyLossConfig& config, const AnswerTerms& t, double 
     }
     if (config.kl > 0) {
       double f = static_cast<double>(t.reference[i]) - l;
-      bool k1 = config.kl_estimator == "k1", k2 = config.kl_estimator == "k2";
+      bool k1 = config.kl_estimator == KlEstimator::kK1, k2 = config.kl_estimator == KlEstimator::kK2;
       double estimate = kl_estimate(config.kl_estimator, f);
       double slope = k1 ? 1 : k2 ? -f : 1 - std::exp(f);
       metrics->reference_kl += estimate;
@@ -139,7 +136,7 @@ double policy_loss(const PolicyLossConfig& config, const AnswerTerms& t, double 
     }
   }
   if (common) {
-    for (double& g : gradient) g += common_slope / (config.ratio == "sequence" ? static_cast<double>(n) : 1);
+    for (double& g : gradient) g += common_slope / (config.ratio == Ratio::kSequence ? static_cast<double>(n) : 1);
   }
   metrics->tokens += static_cast<int64_t>(n);
   metrics->answers += 1;
@@ -148,8 +145,10 @@ double policy_loss(const PolicyLossConfig& config, const AnswerTerms& t, double 
 
 double token_weight(const PolicyLossConfig& config, int64_t tokens, int64_t answers, int64_t all_tokens,
                     int64_t longest_allowed) {
-  if (config.normalise == "tokens") return 1.0 / static_cast<double>(all_tokens);
-  int64_t length = config.normalise == "constant" ? longest_allowed : config.normalise == "answers" ? 1 : tokens;
+  if (config.normalise == Normalise::kTokens) return 1.0 / static_cast<double>(all_tokens);
+  int64_t length = config.normalise == Normalise::kConstant  ? longest_allowed
+                   : config.normalise == Normalise::kAnswers ? 1
+                                                             : tokens;
   return 1.0 / (static_cast<double>(answers) * static_cast<double>(length));
 }
 

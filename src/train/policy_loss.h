@@ -39,41 +39,57 @@
 
 namespace tritonrl {
 
+enum class PolicyObjective { kClip, kCispo, kPlain };
+constexpr auto enum_names(PolicyObjective) { return std::array{"clip", "cispo", "plain"}; }
+enum class Ratio { kToken, kSequence, kAnswer };
+constexpr auto enum_names(Ratio) { return std::array{"token", "sequence", "answer"}; }
+enum class Normalise { kSequence, kTokens, kConstant, kAnswers };
+constexpr auto enum_names(Normalise) { return std::array{"sequence", "tokens", "constant", "answers"}; }
+enum class KlIn { kLoss, kReward };
+constexpr auto enum_names(KlIn) { return std::array{"loss", "reward"}; }
+enum class KlEstimator { kK1, kK2, kK3 };
+constexpr auto enum_names(KlEstimator) { return std::array{"k1", "k2", "k3"}; }
+enum class Correction { kNone, kToken, kSequence };
+constexpr auto enum_names(Correction) { return std::array{"none", "token", "sequence"}; }
+
 struct PolicyLossConfig {
-  std::string objective = "clip";
-  std::string ratio = "token";
+  PolicyObjective objective = PolicyObjective::kClip;  // No key: it comes with the algorithm, and keys with it.
+  Ratio ratio = Ratio::kToken;
   double clip_low = 0.2, clip_high = 0.2;
   double ratio_cap = 0;
   double dual_clip = 0;
-  std::string normalise = "sequence";
+  Normalise normalise = Normalise::kSequence;
   double kl = 0;
-  std::string kl_in = "loss";
-  std::string kl_estimator = "k3";
+  KlIn kl_in = KlIn::kLoss;
+  KlEstimator kl_estimator = KlEstimator::kK3;
   bool kl_ratio = false;
   double entropy = 0;
-  std::string correction = "none";
+  Correction correction = Correction::kNone;
   double correction_floor = 0, correction_cap = 2;
   bool correction_mask = false;
   double veto = 0;
 
   template <class V>
   void for_each_field(V& v) {
-    v.choice("objective", objective, {"clip", "cispo", "plain"}, "clip (PPO, GRPO), cispo or plain (REINFORCE)");
-    v.choice("ratio", ratio, {"token", "sequence", "answer"},
-             "importance ratio of each token, its mean over the answer (GSPO), or the answer's (RLOO)");
-    v("clip_low", clip_low, "the ratio counts from 1 - clip_low");
-    v("clip_high", clip_high, "the ratio counts up to 1 + clip_high");
-    v("ratio_cap", ratio_cap, "clip: largest ratio where the clamp does not bind; 0 = none");
-    v("dual_clip", dual_clip, "clip: bound c > 1 of the loss for negative advantages; 0 = none");
-    v.choice("normalise", normalise, {"sequence", "tokens", "constant", "answers"},
-             "how tokens are weighed in the mean");
+    v.renamed("objective", "rl.algorithm");
+    const char* clips = "algorithms that clip the importance ratio";
+    v.when(objective == PolicyObjective::kClip, clips, [&] {
+      v("ratio", ratio, "importance ratio of each token, its mean over the answer (GSPO), or the answer's (RLOO)");
+      v("clip_low", clip_low, "the ratio counts from 1 - clip_low");
+    });
+    v.when(objective != PolicyObjective::kPlain, "algorithms with an importance ratio",
+           [&] { v("clip_high", clip_high, "the ratio counts up to 1 + clip_high"); });
+    v.when(objective == PolicyObjective::kClip, clips, [&] {
+      v("ratio_cap", ratio_cap, "largest ratio where the clamp does not bind; 0 = none");
+      v("dual_clip", dual_clip, "bound c > 1 of the loss for negative advantages; 0 = none");
+    });
+    v("normalise", normalise, "how tokens are weighed in the mean");
     v("kl", kl, "weight of the KL divergence to the policy that RL began with; 0 = off");
-    v.choice("kl_in", kl_in, {"loss", "reward"}, "a term of the loss, or off each answer's score (train/kl_reward.h)");
-    v.choice("kl_estimator", kl_estimator, {"k1", "k2", "k3"}, "Schulman's estimators");
+    v("kl_in", kl_in, "a term of the loss, or off each answer's score (train/kl_reward.h)");
+    v("kl_estimator", kl_estimator, "Schulman's estimators");
     v("kl_ratio", kl_ratio, "multiply the estimate by the importance ratio");
     v("entropy", entropy, "weight of the entropy bonus");
-    v.choice("correction", correction, {"none", "token", "sequence"},
-             "importance weights for rollouts whose log-probabilities are not the trainer's");
+    v("correction", correction, "importance weights for rollouts whose log-probabilities are not the trainer's");
     v("correction_floor", correction_floor, "their least value");
     v("correction_cap", correction_cap, "their largest value");
     v("correction_mask", correction_mask, "drop what lies outside of these instead of truncating");
@@ -83,7 +99,7 @@ struct PolicyLossConfig {
 };
 
 // Schulman's estimators of KL(policy || reference) from one token of the policy; f = log reference - log policy.
-double kl_estimate(const std::string& estimator, double f);
+double kl_estimate(KlEstimator estimator, double f);
 
 // One answer, an entry a token. All spans but `reference` have the same length; reference is empty when kl is 0.
 struct AnswerTerms {

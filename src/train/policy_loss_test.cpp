@@ -8,7 +8,7 @@
 #include "base/build_paths.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "train/credit/credit.h"
+#include "train/credit/advantages.h"
 
 namespace tritonrl::policy_loss_test {
 namespace {
@@ -25,17 +25,17 @@ std::optional<PolicyLossConfig> ours(const Json& s) {
   c.clip_low = s.at("epsilon_low");
   c.clip_high = s.at("epsilon_high");
   if (trainer == "rloo") {
-    c.ratio = "answer";
+    c.ratio = Ratio::kAnswer;
     return c;
   }
   if (type == "sapo" || type == "vespo") return std::nullopt;
-  if (type == "bnpo" || type == "dapo" || type == "cispo") c.normalise = "tokens";
-  if (type == "dr_grpo") c.normalise = "constant";
-  if (type == "luspo") c.normalise = "answers";
-  c.ratio = s.at("importance_sampling_level");
+  if (type == "bnpo" || type == "dapo" || type == "cispo") c.normalise = Normalise::kTokens;
+  if (type == "dr_grpo") c.normalise = Normalise::kConstant;
+  if (type == "luspo") c.normalise = Normalise::kAnswers;
+  c.ratio = named<Ratio>(s.at("importance_sampling_level").get<std::string>()).value();
   if (type == "cispo") {
-    if (c.ratio == "sequence") return std::nullopt;
-    c.objective = "cispo";
+    if (c.ratio == Ratio::kSequence) return std::nullopt;
+    c.objective = PolicyObjective::kCispo;
     c.clip_high -= 1;  // TRL's is the bound itself.
   }
   if (s.contains("delta") && !s["delta"].is_null()) c.ratio_cap = s["delta"];
@@ -67,7 +67,7 @@ TEST(PolicyLoss, LossesAndGradientsAreTrls) {
     auto sampled = old;
     bool corrected = golden.contains("sampler_ratio") && !golden["sampler_ratio"].is_null();
     if (corrected) {  // Such that our weight is the one that TRL multiplied by.
-      config->correction = "token";
+      config->correction = Correction::kToken;
       config->correction_mask = true;
       config->correction_cap = 9;
       for (size_t i = 0; i < old.size(); ++i) {
@@ -118,7 +118,7 @@ TEST(PolicyLoss, AdvantagesAreTrls) {
       }
       credit = make_rloo(config);
     } else {
-      config.scale = settings.at("scale_rewards");
+      config.scale = named<Scale>(settings.at("scale_rewards").get<std::string>()).value();
       credit = make_grpo(config);
     }
     std::vector<Group> groups;
@@ -175,17 +175,17 @@ TEST(PolicyLoss, HandWorkedToken) {
   EXPECT_NEAR(one(config, -1, &slope, &metrics), 1.5, 1e-6);
   EXPECT_EQ(slope, 0);
   config = {};
-  config.objective = "plain";
+  config.objective = PolicyObjective::kPlain;
   EXPECT_NEAR(one(config, -1, &slope, &metrics), std::log(0.5), 1e-6);
   EXPECT_NEAR(slope, 1, 1e-6);
-  config.objective = "cispo";
+  config.objective = PolicyObjective::kCispo;
   EXPECT_NEAR(one(config, 1, &slope, &metrics), -1.2 * std::log(0.5), 1e-6);
   EXPECT_NEAR(slope, -1.2, 1e-6);
 }
 
 TEST(PolicyLoss, KlEstimatorsAndTheirSlopes) {
   float now = std::log(0.5f), reference = std::log(0.25f), zero = 0;
-  auto kl = [&](const std::string& estimator, double* slope) {
+  auto kl = [&](KlEstimator estimator, double* slope) {
     PolicyLossConfig config;
     config.kl = 1;
     config.kl_estimator = estimator;
@@ -198,11 +198,11 @@ TEST(PolicyLoss, KlEstimatorsAndTheirSlopes) {
     return loss;
   };
   double slope = 0, f = std::log(0.5);
-  EXPECT_NEAR(kl("k1", &slope), -f, 1e-6);
+  EXPECT_NEAR(kl(KlEstimator::kK1, &slope), -f, 1e-6);
   EXPECT_NEAR(slope, 1, 1e-6);
-  EXPECT_NEAR(kl("k2", &slope), f * f / 2, 1e-6);
+  EXPECT_NEAR(kl(KlEstimator::kK2, &slope), f * f / 2, 1e-6);
   EXPECT_NEAR(slope, -f, 1e-6);
-  EXPECT_NEAR(kl("k3", &slope), 0.5 - f - 1, 1e-6);
+  EXPECT_NEAR(kl(KlEstimator::kK3, &slope), 0.5 - f - 1, 1e-6);
   EXPECT_NEAR(slope, 0.5, 1e-6);
 }
 
@@ -217,7 +217,7 @@ TEST(PolicyLoss, AnswersDrawnByAnotherPolicyAreTruncatedMaskedOrVetoed) {
   PolicyLossMetrics metrics;
   EXPECT_EQ(slopes(config, &metrics), (std::vector<double>{-1, -1}));
   EXPECT_NEAR(metrics.sampled_difference_max, std::log(8), 1e-6);
-  config.correction = "token";  // 4 and 1/8.
+  config.correction = Correction::kToken;  // 4 and 1/8.
   auto token = slopes(config, &metrics);
   EXPECT_NEAR(token[0], -2, 1e-6);
   EXPECT_NEAR(token[1], -0.125, 1e-6);
@@ -225,7 +225,7 @@ TEST(PolicyLoss, AnswersDrawnByAnotherPolicyAreTruncatedMaskedOrVetoed) {
   config.correction_floor = 0.5;
   EXPECT_EQ(slopes(config, &metrics), (std::vector<double>{0, 0}));
   config.correction_mask = false;
-  config.correction = "sequence";  // 4 / 8.
+  config.correction = Correction::kSequence;  // 4 / 8.
   EXPECT_NEAR(slopes(config, &metrics)[0], -0.5, 1e-6);
   config.veto = 0.2;
   metrics = {};
@@ -242,8 +242,6 @@ TEST(PolicyLoss, BadSettingsAreErrors) {
   bad([](auto& c) { c.clip_low = 1.5; });
   bad([](auto& c) { c.dual_clip = 0.5; });
   bad([](auto& c) { c.kl = -1; });
-  bad([](auto& c) { c.objective = "cispo", c.ratio = "sequence"; });
-  bad([](auto& c) { c.objective = "plain", c.ratio_cap = 2; });
   bad([](auto& c) { c.correction_cap = 0.5; });
 }
 

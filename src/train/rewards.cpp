@@ -12,7 +12,7 @@ std::optional<Reward> reward_of(const Verdict& verdict, const RewardRules& rules
   if (!rules.by_parts) return Reward{*whole, reward_noise(verdict, rules.reward)};
   RewardParts parts = *reward_parts(verdict, rules.reward);
   RewardConfig speed = rules.reward;
-  speed.shape = "speed";
+  speed.shape = RewardShape::kSpeed;
   return Reward{parts.code, 0, parts.plan, reward_noise(verdict, speed)};
 }
 

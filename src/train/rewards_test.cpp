@@ -36,7 +36,7 @@ TEST(Rewards, AreTheVerdictsAndAFaultHasNone) {
 TEST(Rewards, LengthComesOffWhateverThePartsEarned) {
   Group one = group();
   RewardRules rules;
-  rules.reward.shape = "hierarchical";
+  rules.reward.shape = RewardShape::kHierarchical;
   rules.by_parts = true;
   rules.overlong_weight = 0.5;
   rules.overlong_tokens = 4;

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "model/train_graph.h"
 #include "train/code_tokens.h"
-#include "train/credit/credit.h"
+#include "train/credit/advantages.h"
 #include "train/optimizer.h"
 
 namespace tritonrl::train_test {
@@ -57,7 +57,7 @@ TEST(Credit, GroupsThatAreLeftOutCountForNothing) {
   Group left_out = group_of({0.9, 0.1}, {true, false}), group = group_of({0.5, 1}, {true, true});
   left_out.trained_on = false;
   AdvantageConfig config;  // Over the whole batch, which the group left out is no part of.
-  config.scale = "batch";
+  config.scale = Scale::kBatch;
   for (auto make : {make_reinforce, make_grpo, make_reinforce_pp}) {
     auto alone = assign(make(config), {group}), beside = assign(make(config), {left_out, group});
     ASSERT_EQ(beside.size(), 2u);
@@ -69,7 +69,7 @@ TEST(Credit, GroupsThatAreLeftOutCountForNothing) {
 
 TEST(BestOfN, PublishedRuleKeepsWhatIsAboveHalf) {
   BestOfNConfig config;
-  config.rule = "reward";
+  config.rule = KeepRule::kReward;
   auto examples = assign(make_best_of_n(config), {group_of({0.7, 0.5, 0.51})});
   ASSERT_EQ(examples.size(), 2u);
   EXPECT_EQ(examples[1].tokens[2], 12);
@@ -107,7 +107,7 @@ TEST(RewardWeighted, WeighsByTheRewardOrItsExponential) {
   EXPECT_FALSE(examples[0].has_advantages());
   EXPECT_EQ(examples[0].weights, (std::vector<float>{0, 0, 0.5f, 0.5f}));
   EXPECT_EQ(examples[1].weights, (std::vector<float>{0, 0, 1, 1}));
-  config.weight = "exp";
+  config.weight = RewardWeight::kExp;
   config.temperature = 0.5;
   examples = assign(make_reward_weighted(config), {group_of({0.5, 1.0})});
   EXPECT_FLOAT_EQ(examples[0].weights[2], std::exp(-1.0f));
@@ -120,7 +120,7 @@ TEST(Reinforce, BaselineIsTheBatchsMeanOrAMovingOneThatCheckpointsKeep) {
   ASSERT_EQ(first.size(), 3u);
   EXPECT_NEAR(first[0].weights[2], 1 - 1.0 / 3, 1e-6);
   EXPECT_EQ(first[0].sampled_log_probs, (std::vector<float>{-0.5f, -0.1f}));
-  config.baseline = "moving";
+  config.baseline = Baseline::kMoving;
   config.moving = 0.75;
   auto credit = make_reinforce(config);
   EXPECT_NEAR(assign(credit, {group_of({1, 0})})[0].weights[2], 0.5, 1e-6);
@@ -128,7 +128,7 @@ TEST(Reinforce, BaselineIsTheBatchsMeanOrAMovingOneThatCheckpointsKeep) {
   resumed->restore(credit->state());
   EXPECT_NEAR(assign(resumed, {group_of({1, 1})})[0].weights[2], 0.5, 1e-6);
   EXPECT_NEAR(assign(resumed, {group_of({0, 0})})[0].weights[2], -0.625, 1e-6);  // 0.75 * 0.5 + 0.25.
-  config.baseline = "none";
+  config.baseline = Baseline::kNone;
   EXPECT_EQ(assign(make_reinforce(config), {group_of({1, 0.25})})[1].weights[2], 0.25);
 }
 
@@ -150,7 +150,7 @@ TEST(ReinforcePlusPlus, NormalisesOverTheBatch) {
 
 TEST(Advantages, GroupsWithinTimingNoiseAreEqual) {
   AdvantageConfig config;
-  config.scale = "none";
+  config.scale = Scale::kNone;
   Group group = group_of({0.90, 0.92, std::nullopt});
   auto second = [&] { return assign(make_grpo(config), {group})[1].weights[2]; };
   group.samples[1].to_go->noise = 0.03;
@@ -194,7 +194,7 @@ TEST(Advantages, UnfinishedAnswersCanBeMasked) {
 // TritonRL: correctness to the code's tokens, speed to the plan's, by alpha.
 TEST(Advantages, CodeAndPlanHaveTheirOwn) {
   AdvantageConfig config;
-  config.scale = "none";
+  config.scale = Scale::kNone;
   Group group = group_of({1, 0});
   group.samples[0].rollout.tokens = {4, 5, 6, 7};
   group.samples[0].rollout.log_probs = {-1, -1, -1, -1};
@@ -236,7 +236,7 @@ TEST(CodeTokens, AreThoseOfTheBlockThatIsVerified) {
 TEST(LearningRate, ConstantRisesOnceAndStays) {
   OptimizerConfig config;
   config.lr = 1;
-  config.schedule = "constant";
+  config.schedule = Schedule::kConstant;
   config.warmup_updates = 4;
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 2), 0.25);
   EXPECT_DOUBLE_EQ(learning_rate(config, 3, 2), 1.0);

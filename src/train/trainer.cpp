@@ -107,7 +107,7 @@ class Training {
     int64_t steps = per_epoch * config_.epochs;
     if (config_.max_steps > 0) steps = std::min(steps, config_.max_steps);
     begin(steps);
-    bool constant = config_.optimizer.schedule == "constant";
+    bool constant = config_.optimizer.schedule == Schedule::kConstant;
     Examples order;
     for (int64_t step = from_update; step < steps; ++step) {
       double step_start = now_s();
@@ -233,7 +233,7 @@ class PolicyGradient : public Training {
  private:
   void begin(int64_t steps) override {
     const PolicyLossConfig& loss = how_.loss;
-    if (steps > 1 || loss.correction != "none" || loss.veto > 0) score(&policy_.adapter(), &old_);
+    if (steps > 1 || loss.correction != Correction::kNone || loss.veto > 0) score(&policy_.adapter(), &old_);
     if (loss.kl > 0) score(how_.reference, &reference_);
   }
 
@@ -306,9 +306,8 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
   return Imitation(policy, config, rng, hooks, optimizer).run(examples, from_update);
 }
 
-std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers,
-                                       const std::string& estimator, double temperature, const LoraAdapter* reference,
-                                       int64_t micro_batch_tokens) {
+std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers, KlEstimator estimator,
+                                       double temperature, const LoraAdapter* reference, int64_t micro_batch_tokens) {
   Examples all;
   for (const TrainExample& answer : answers) all.push_back(&answer);
   const LoraAdapter* own = policy.has_adapter() ? &policy.adapter() : nullptr;

@@ -88,9 +88,8 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
 // Of each answer: the divergence of policy.adapter() as it is from `reference` (null = the base model), estimated on
 // the answer's own tokens and summed over them, in nats; k1, k2 or k3 as in policy_loss.h. For KL as a part of the
 // reward.
-std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers,
-                                       const std::string& estimator, double temperature, const LoraAdapter* reference,
-                                       int64_t micro_batch_tokens);
+std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers, KlEstimator estimator,
+                                       double temperature, const LoraAdapter* reference, int64_t micro_batch_tokens);
 
 // The same on examples with advantages, by train/policy_loss.h and without dropout: a ratio is between policies, and a
 // dropped-out one is another. "Old" is the policy as it is now: its log-probabilities are computed first, unless there

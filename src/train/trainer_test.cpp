@@ -24,7 +24,7 @@ class Trainer : public testing::Test {
     PolicyConfig config;
     config.model = folder;
     config.device = "cpu";
-    config.dtype = "fp32";
+    config.dtype = ComputeType::kFp32;
     Policy policy = Policy::open(config, PromptTemplate::load(source_dir() + "/prompts/triton.txt"));
     policy.set_adapter(LoraAdapter::create(policy.weights(), {}, Rng(1)));
     return policy;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/line_file.h"
 #include "base/text.h"
 #include "data/task.h"
 
@@ -77,14 +77,6 @@ Candidate read_job(const Json& job, const fs::path& folder, const std::string& w
   return candidate;
 }
 
-// A record that was cut short (a full disk) is dropped, so that its job is done again.
-void drop_partial_line(const fs::path& out) {
-  std::string bytes = read_file(out);
-  size_t whole = bytes.rfind('\n');
-  whole = whole == std::string::npos ? 0 : whole + 1;
-  if (whole < bytes.size()) fs::resize_file(out, whole);
-}
-
 }  // namespace
 
 std::vector<Candidate> load_jobs(const fs::path& jobs) {
@@ -106,13 +98,11 @@ BatchResult run_batch(Verifier& verifier, const fs::path& jobs, const fs::path& 
   BatchResult result;
   result.total = static_cast<int64_t>(candidates.size());
   std::map<std::string, bool> known;  // Id -> correct.
-  if (fs::exists(out)) {
-    drop_partial_line(out);
-    for_each_json_line(out, [&](int64_t line, const Json& json) {
-      Verdict verdict = verdict_from_json(json, cat(out.string(), ":", line));
-      known[verdict.candidate_id] = verdict.correct();
-    });
-  }
+  LineFile lines = LineFile::open(out);
+  lines.for_each([&](int64_t line, const Json& json) {
+    Verdict verdict = verdict_from_json(json, cat(out.string(), ":", line));
+    known[verdict.candidate_id] = verdict.correct();
+  });
   std::vector<Candidate> open;
   for (Candidate& candidate : candidates) {
     auto it = known.find(candidate.id);
@@ -123,11 +113,10 @@ BatchResult run_batch(Verifier& verifier, const fs::path& jobs, const fs::path& 
     ++result.skipped;
     result.correct += it->second;
   }
-  JsonLinesWriter writer = JsonLinesWriter::open(out);
   int64_t done = result.skipped;
   if (progress) progress(done, result.total);
   verifier.verify_each(open, [&](size_t, Verdict verdict) {
-    writer.write(to_json(verdict));
+    lines.write(to_json(verdict));
     result.correct += verdict.correct();
     if (progress) progress(++done, result.total);
   });

@@ -33,7 +33,7 @@ class Batch : public testing::Test {
       answer.status = JobAnswer::Status::kExited;
       answer.result = blob_bytes({{"nonce", nonce},
                                   {"ok", false},
-                                  {"failure", {{"kind", "runtime_error"}, {"phase", "init"}, {"message", "no"}}}});
+                                  {"failure", {{"rule", "init_failed"}, {"phase", "init"}, {"message", "no"}}}});
       return answer;
     });
     verifier_ = Verifier::over(std::move(pool), {});

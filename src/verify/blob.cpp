@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "verify/verdict.h"
 
 namespace tritonrl {
 namespace {
@@ -50,15 +51,31 @@ bool one_of(const std::string& word, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(), [&](const char* known) { return word == known; });
 }
 
-ChildFailure read_failure(const Json& json) {
-  strict::object(json, "failure", {"kind", "phase", "message"});
-  ChildFailure failure{strict::text(json["kind"], "kind", 64), strict::text(json["phase"], "phase", 64),
-                       strict::text(json["message"], "message", 1 << 20)};
-  if (!one_of(failure.kind,
-              {"compile_error", "runtime_error", "unsupported", "out_of_memory", "rule_break", "wrong_output"}) ||
-      !one_of(failure.phase, {"import", "init", "forward", "compile", "launch"})) {
+// What a child may say of itself. It cannot say how its outputs compare, for it does not know; nor that we failed.
+bool is_childs(Rule rule) {
+  switch (outcome_of(rule)) {
+    case Outcome::kCompileError:
+    case Outcome::kRuntimeError:
+    case Outcome::kUnsupported:
+    case Outcome::kOutOfMemory:
+    case Outcome::kRuleBreak:
+      return true;
+    default:
+      return rule == Rule::kRace;
+  }
+}
+
+Finding read_failure(const Json& json) {
+  strict::object(json, "failure", {"rule", "phase", "message"}, {"kernel", "line"});
+  auto rule = rule_from_string(strict::text(json["rule"], "rule", 64));
+  std::string phase = strict::text(json["phase"], "phase", 64);
+  if (!rule || !is_childs(*rule) || !one_of(phase, {"import", "init", "forward", "compile", "launch"})) {
     throw Tainted{"an unknown kind of failure"};
   }
+  Finding failure(*rule, strict::text(json["message"], "message", 1 << 20));
+  failure.told.phase = phase;
+  if (json.contains("kernel")) failure.told.kernel = strict::text(json["kernel"], "kernel", 256);
+  if (json.contains("line")) failure.told.line = strict::integer(json["line"], "line", 0, INT32_MAX);
   return failure;
 }
 
@@ -78,6 +95,12 @@ int64_t BlobView::numel() const {
   int64_t n = 1;
   for (int64_t size : shape) n *= size;
   return n;
+}
+
+std::vector<int64_t> index_of(int64_t flat, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t i = shape.size(); i-- > 0; flat /= std::max<int64_t>(shape[i], 1)) index[i] = flat % shape[i];
+  return index;
 }
 
 std::string dims_text(const std::vector<int64_t>& shape) {
@@ -156,8 +179,8 @@ int64_t numel(const std::vector<int64_t>& shape, const char* where) {
 
 }  // namespace strict
 
-std::map<std::string, ChildFailure> case_failures(const Json& header) {
-  std::map<std::string, ChildFailure> out;
+std::map<std::string, Finding> case_failures(const Json& header) {
+  std::map<std::string, Finding> out;
   if (!header.contains("failures")) return out;
   for (const Json& item : strict::array(header["failures"], "failures", 64)) {
     strict::object(item, "failure of a case", {"case", "failure"});

@@ -17,6 +17,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "verify/finding.h"
 
 namespace tritonrl {
 
@@ -36,6 +37,8 @@ struct BlobView {
   int64_t numel() const;
 };
 std::string dims_text(const std::vector<int64_t>& shape);  // "(2, 3)".
+// Where element number `flat` in row-major order stands.
+std::vector<int64_t> index_of(int64_t flat, const std::vector<int64_t>& shape);
 
 // A nest of lists, tuples, dicts and scalars with T at its leaves: what forward() returned.
 template <class T>
@@ -47,6 +50,21 @@ struct Nest {
   std::vector<std::string> keys;  // kDict.
   std::vector<Nest> children;     // kList, kTuple, kDict.
 };
+
+// What tells one node of two structures from the other, leaves and children left aside; kPass = nothing.
+template <class T>
+Finding other_node(const Nest<T>& got, const Nest<T>& expected, const std::string& name) {
+  if (got.kind != expected.kind) {
+    return other_form(Rule::kKind, name, Form(static_cast<Form::Kind>(got.kind)),
+                      Form(static_cast<Form::Kind>(expected.kind)));
+  }
+  if (got.kind == Nest<T>::Kind::kValue && got.value != expected.value) {
+    return other_scalar(name, got.value, expected.value);
+  }
+  size_t has = got.children.size(), should = expected.children.size();
+  if (has == should && got.keys == expected.keys) return {};
+  return other_form(Rule::kItems, name, Form::items(has, has == should), Form::items(should));
+}
 
 // Calls fn(leaf, path) for each leaf in order; path like "[1]" or "['a']".
 template <class T, class Fn>
@@ -126,23 +144,17 @@ Nest<T> nest(const Json& json, const char* leaf_key, const ReadLeaf& read_leaf, 
 }
 }  // namespace strict
 
-struct ChildFailure {
-  std::string kind;   // compile_error, runtime_error, unsupported, out_of_memory or rule_break.
-  std::string phase;  // import, init, forward, compile or launch.
-  std::string message;
-};
-
 struct Blob {
   Json header;
-  std::string bytes;                    // The whole blob; `tensors` points into it.
-  size_t tensors_at = 0;                // Where the tensor area begins.
-  std::optional<ChildFailure> failure;  // Set when the child says that the candidate failed.
+  std::string bytes;               // The whole blob; `tensors` points into it.
+  size_t tensors_at = 0;           // Where the tensor area begins.
+  std::optional<Finding> failure;  // Set when the child says that the candidate failed.
 
   std::string_view tensors() const { return std::string_view(bytes).substr(tensors_at); }
 };
 
 // How a `record` job's cases failed that were allowed to: "failures" of its header, by case. Throws Tainted.
-std::map<std::string, ChildFailure> case_failures(const Json& header);
+std::map<std::string, Finding> case_failures(const Json& header);
 
 constexpr size_t kMaxHeaderBytes = 32 << 20;
 

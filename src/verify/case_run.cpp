@@ -6,18 +6,14 @@
 namespace tritonrl {
 namespace {
 
-StageEnd end_of(const CaseResult& result, const CaseSpec& spec) {
-  if (!result.outcome || *result.outcome == Outcome::kPass) return {};
-  return {*result.outcome, spec.additional ? cat("case ", spec.name, ": ", result.message) : result.message};
+Finding end_of(const CaseResult& result, const CaseSpec& spec) {
+  if (result.skipped || result.finding.passed()) return {};
+  Finding ended = result.finding;
+  if (spec.additional) ended.told.case_name = spec.name;
+  return ended;
 }
 
 }  // namespace
-
-std::string with_sizes(const CaseSpec& spec) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : spec.constants) parts.push_back(cat(name, " = ", value));
-  return parts.empty() ? "" : cat(" (with ", join(parts, ", "), ")");
-}
 
 Precision precision_of(const CaseSpec& spec, const std::string& code) {
   bool products = code.find("dot(") != std::string::npos || code.find("dot_scaled(") != std::string::npos;
@@ -25,31 +21,34 @@ Precision precision_of(const CaseSpec& spec, const std::string& code) {
   return products ? Precision::kOtherProducts : Precision::kOther;
 }
 
-CaseResult failed_before_it_ran(const CaseSpec& spec, const StageEnd& failed) {
-  bool ours = failed.outcome == Outcome::kHarnessFault || failed.outcome == Outcome::kTampered ||
-              failed.outcome == Outcome::kRuleBreak || failed.outcome == Outcome::kTimeout;
-  if (!spec.other_precision || ours) return {spec.name, failed.outcome, failed.message, std::nullopt};
-  return {spec.name, std::nullopt, cat("it is not written for that precision: ", failed.message), std::nullopt};
+CaseResult skipped_case(const CaseSpec& spec, const std::string& why) { return {spec.name, {}, {}, why}; }
+
+CaseResult failed_before_it_ran(const CaseSpec& spec, const Finding& failed) {
+  Outcome outcome = failed.outcome();
+  bool ours = outcome == Outcome::kHarnessFault || outcome == Outcome::kTampered || outcome == Outcome::kRuleBreak ||
+              outcome == Outcome::kTimeout;
+  if (!spec.other_precision || ours) return {spec.name, failed, {}, {}};
+  return skipped_case(spec, cat("it is not written for that precision: ", human_text(failed)));
 }
 
-StageEnd run_cases(const std::vector<CaseSpec>& cases, const SettledCases& settled, std::vector<CaseResult>* results,
-                   const std::function<void(const CaseSpec& spec, bool first)>& run) {
-  StageEnd first_failure;
+Finding run_cases(const std::vector<CaseSpec>& cases, const SettledCases& settled, std::vector<CaseResult>* results,
+                  const std::function<void(const CaseSpec& spec, bool first)>& run) {
+  Finding first_failure;
   bool first = true;
   for (const CaseSpec& spec : cases) {
     if (spec.tiny) continue;
     if (auto known = settled.find(spec.name); known != settled.end()) {
-      if (!spec.instead_of.empty() && !known->second.outcome) continue;  // Nobody misses it.
+      if (!spec.instead_of.empty() && known->second.skipped) continue;  // Nobody misses it.
       results->push_back(known->second);
     } else {
-      results->push_back({spec.name, Outcome::kPass, "", std::nullopt});
+      results->push_back({spec.name, {}, {}, {}});
       run(spec, first);
       first = false;
     }
-    StageEnd ended = end_of(results->back(), spec);
-    if (first_failure.outcome == Outcome::kPass) first_failure = ended;
-    bool ours = ended.outcome == Outcome::kHarnessFault;
-    if (ours || (ended.outcome != Outcome::kPass && !spec.additional)) return ended;
+    Finding ended = end_of(results->back(), spec);
+    if (first_failure.passed()) first_failure = ended;
+    bool ours = ended.outcome() == Outcome::kHarnessFault;
+    if (ours || (!ended.passed() && !spec.additional)) return ended;
   }
   return first_failure;
 }

@@ -10,11 +10,6 @@
 #include "base/text.h"
 
 namespace tritonrl {
-std::string short_number(double value) {
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%.7g", value);
-  return buffer;
-}
 
 // Unit roundoffs: float64 1.1e-16, float32 6e-8, float16 4.9e-4, bfloat16 3.9e-3. The floors of float32 leave room for
 // sums of a million terms in another order and for fast exponentials, and none for float16 anywhere on the way
@@ -86,16 +81,7 @@ double element(const BlobView& tensor, int64_t i) {
   }
 }
 
-std::string index_text(int64_t flat, const std::vector<int64_t>& shape) {
-  std::vector<int64_t> index(shape.size());
-  for (size_t i = shape.size(); i-- > 0;) {
-    index[i] = flat % shape[i];
-    flat /= shape[i];
-  }
-  return dims_text(index);
-}
-
-Comparison wrong(std::string message) { return {Outcome::kWrongOutput, std::move(message), INFINITY}; }
+Comparison wrong(Finding finding) { return {std::move(finding), INFINITY}; }
 
 Comparison compare_exact(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
                          const std::string& name) {
@@ -111,9 +97,8 @@ Comparison compare_exact(const BlobView& candidate, const BlobView& reference, c
     ++wrong_count;
   }
   if (first < 0) return {};
-  return wrong(cat(name, " differs from the reference in ", wrong_count, " of ", candidate.numel(),
-                   " elements; first at ", index_text(first, candidate.shape), ": expected ",
-                   short_number(element(reference, first)), ", got ", short_number(element(candidate, first))));
+  return wrong(wrong_element(Rule::kElements, {name, wrong_count, candidate.numel(), index_of(first, candidate.shape),
+                                               element(reference, first), element(candidate, first)}));
 }
 
 Comparison compare_floats(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
@@ -166,40 +151,16 @@ Comparison compare_floats(const BlobView& candidate, const BlobView& reference, 
   }
   if (wrong_count > 0) {
     double expected = element(truth, first), got = element(candidate, first);
-    result.outcome = not_finite > 0 ? Outcome::kNotFinite : Outcome::kWrongOutput;
-    result.message =
-        cat(name, " differs from the reference in ", wrong_count, " of ", n, " elements; first at ",
-            index_text(first, candidate.shape), ": expected ", short_number(expected), ", got ", short_number(got));
-    if (std::isfinite(got) && std::isfinite(expected)) {
-      result.message += cat(" (error ", short_number(std::abs(got - expected)), ", allowed ",
-                            short_number(allowed * (std::abs(expected) + rms_t) + tolerance.quantum), ")");
-    }
+    result.finding = wrong_element(not_finite > 0 ? Rule::kNotFinite : Rule::kElements,
+                                   {name, wrong_count, n, index_of(first, candidate.shape), expected, got,
+                                    allowed * (std::abs(expected) + rms_t) + tolerance.quantum});
     return result;
   }
   double rms_c = finite ? std::sqrt(sum_c / static_cast<double>(finite)) : 0;
   double bound = allowed_rms * rms_t + tolerance.quantum;
   result.worst = std::max(result.worst, rms_c / bound);
-  if (rms_c > bound) {
-    result.outcome = Outcome::kWrongOutput;
-    result.message = cat(name, " is too imprecise for ", to_string(reference.dtype), ": root mean square error ",
-                         short_number(rms_c), ", allowed ", short_number(bound));
-  }
+  if (rms_c > bound) result.finding = imprecise(name, reference.dtype, rms_c, bound);
   return result;
-}
-
-const char* kind_name(Nest<BlobView>::Kind kind) {
-  switch (kind) {
-    case Nest<BlobView>::Kind::kLeaf:
-      return "a tensor";
-    case Nest<BlobView>::Kind::kList:
-      return "a list";
-    case Nest<BlobView>::Kind::kTuple:
-      return "a tuple";
-    case Nest<BlobView>::Kind::kDict:
-      return "a dict";
-    default:
-      return "a value that is no tensor";
-  }
 }
 
 Comparison compare_nest(const Nest<BlobView>& candidate, const Nest<BlobView>& reference, const Nest<BlobView>& truth,
@@ -207,26 +168,14 @@ Comparison compare_nest(const Nest<BlobView>& candidate, const Nest<BlobView>& r
   using Kind = Nest<BlobView>::Kind;
   CHECK(truth.kind == reference.kind && truth.children.size() == reference.children.size())
       << "the two references of a task differ in structure";
-  if (candidate.kind != reference.kind) {
-    return wrong(cat(name, " is ", kind_name(candidate.kind), ", expected ", kind_name(reference.kind)));
-  }
+  if (Finding other = other_node(candidate, reference, name); !other.passed()) return wrong(std::move(other));
   if (candidate.kind == Kind::kLeaf) return compare_tensor(candidate.leaf, reference.leaf, truth.leaf, name, precision);
-  if (candidate.kind == Kind::kValue) {
-    if (candidate.value == reference.value) return {};
-    return wrong(cat(name, " is ", candidate.value.dump(-1, ' ', false, Json::error_handler_t::replace), ", expected ",
-                     reference.value.dump(-1, ' ', false, Json::error_handler_t::replace)));
-  }
-  if (candidate.children.size() != reference.children.size() || candidate.keys != reference.keys) {
-    return wrong(cat(name, " has ", candidate.children.size(), " items",
-                     candidate.children.size() == reference.children.size() ? " under other keys" : "", ", expected ",
-                     reference.children.size()));
-  }
   Comparison result;
   for (size_t i = 0; i < candidate.children.size(); ++i) {
     std::string child =
         candidate.kind == Kind::kDict ? cat(name, "['", candidate.keys[i], "']") : cat(name, "[", i, "]");
     Comparison part = compare_nest(candidate.children[i], reference.children[i], truth.children[i], child, precision);
-    if (part.outcome != Outcome::kPass) return part;
+    if (!part.passed()) return part;
     result.worst = std::max(result.worst, part.worst);
   }
   return result;
@@ -251,10 +200,10 @@ Comparison compare_tensor(const BlobView& candidate, const BlobView& reference, 
                           const std::string& name, Precision precision) {
   CHECK(reference.shape == truth.shape) << "the two references of a task differ in shape";
   if (candidate.shape != reference.shape) {
-    return wrong(cat(name, " has shape ", dims_text(candidate.shape), ", expected ", dims_text(reference.shape)));
+    return wrong(other_form(Rule::kShape, name, Form(candidate.shape), Form(reference.shape)));
   }
   if (candidate.dtype != reference.dtype) {
-    return wrong(cat(name, " has dtype ", to_string(candidate.dtype), ", expected ", to_string(reference.dtype)));
+    return wrong(other_form(Rule::kDtype, name, Form(candidate.dtype), Form(reference.dtype)));
   }
   return is_floating(reference.dtype) ? compare_floats(candidate, reference, truth, name, precision)
                                       : compare_exact(candidate, reference, truth, name);
@@ -288,7 +237,7 @@ std::string control_that_passes(const Nest<BlobView>& reference, const Nest<Blob
   auto passes = [&](const auto& fn) {
     std::vector<std::string> store;
     store.reserve(4096);  // Views into the strings must stay valid.
-    return compare_outputs(rewritten(reference, store, fn), reference, truth).outcome == Outcome::kPass;
+    return compare_outputs(rewritten(reference, store, fn), reference, truth).passed();
   };
   if (passes(zeros)) return "zeros";
   if (passes(negated)) return "negated outputs";

@@ -41,19 +41,18 @@ struct ErrorTolerance {
 };
 ErrorTolerance error_tolerance(Dtype dtype, Precision precision = Precision::kOwn);
 
-std::string short_number(double value);  // Seven digits.
-
 struct Comparison {
-  Outcome outcome = Outcome::kPass;  // kPass, kWrongOutput or kNotFinite.
-  std::string message;               // Which output and element, expected, got; "" when it passed.
-  double worst = 0;                  // Largest error in units of what is allowed; <= 1 passes.
+  Finding finding;   // Which output and element, expected, got; kPass when it passed.
+  double worst = 0;  // Largest error in units of what is allowed; <= 1 passes.
+
+  bool passed() const { return finding.passed(); }
 };
 
 // Structures of tensors: candidate, reference in its own dtype, reference in float64 (integers as they are).
 Comparison compare_outputs(const Nest<BlobView>& candidate, const Nest<BlobView>& reference,
                            const Nest<BlobView>& truth, Precision precision = Precision::kOwn);
 
-// One tensor; `name` goes into the message ("output", "output[1]").
+// One tensor; `name` goes into the finding ("output", "output[1]").
 Comparison compare_tensor(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
                           const std::string& name, Precision precision = Precision::kOwn);
 

@@ -43,11 +43,9 @@ bool is_python(const std::string& language) {
 }  // namespace
 
 Extraction accept_code(std::string_view file) {
-  if (trim(file).empty()) return {false, "", "the code is empty"};
-  if (static_cast<int64_t>(file.size()) > kMaxCandidateBytes) {
-    return {false, "", cat("the code has ", file.size(), " bytes, more than the limit of ", kMaxCandidateBytes)};
-  }
-  return {true, std::string(file), ""};
+  if (trim(file).empty()) return {false, "", Rule::kCodeEmpty};
+  if (static_cast<int64_t>(file.size()) > kMaxCandidateBytes) return {false, "", Rule::kCodeTooLarge};
+  return {true, std::string(file), Rule::kPass};
 }
 
 Extraction extract_code(std::string_view answer) {
@@ -68,9 +66,7 @@ Extraction extract_code(std::string_view answer) {
     }
     begin = end + 1;
   }
-  if (!python && !any) {
-    return {false, "", open ? "the last code block is not closed" : "the answer holds no fenced code block"};
-  }
+  if (!python && !any) return {false, "", open ? Rule::kCodeNotClosed : Rule::kNoCodeBlock};
   return accept_code(python ? *python : *any);
 }
 

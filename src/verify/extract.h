@@ -10,14 +10,16 @@
 #include <string>
 #include <string_view>
 
+#include "verify/finding.h"
+
 namespace tritonrl {
 
 constexpr int64_t kMaxCandidateBytes = 1 << 20;
 
 struct Extraction {
   bool found = false;
-  std::string code;     // Without its fences.
-  std::string message;  // Why there is no code; "" when found.
+  std::string code;        // Without its fences.
+  Rule why = Rule::kPass;  // Why there is no code; kPass when found.
 };
 
 // Never throws for anything `answer` holds. Code larger than kMaxCandidateBytes, or empty, counts as not found.

@@ -4,13 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+
 namespace tritonrl::extract_test {
 namespace {
 
 std::string code_of(const std::string& answer) {
   Extraction found = extract_code(answer);
-  EXPECT_EQ(found.found, found.message.empty());
-  return found.found ? found.code : "!" + found.message;
+  EXPECT_EQ(found.found, found.why == Rule::kPass);
+  return found.found ? found.code : cat("!", says(found.why));
 }
 
 TEST(Extract, TakesTheLastCompleteBlock) {
@@ -46,7 +48,7 @@ TEST(Extract, ToleratesBytesAndCapsSize) {
   std::string big(static_cast<size_t>(kMaxCandidateBytes), 'x');
   EXPECT_TRUE(extract_code("```\n" + big.substr(1) + "\n```\n").found);
   EXPECT_FALSE(extract_code("```\n" + big + "\n```\n").found);
-  EXPECT_NE(extract_code("```\n" + big + "\n```\n").message.find("limit"), std::string::npos);
+  EXPECT_EQ(extract_code("```\n" + big + "\n```\n").why, Rule::kCodeTooLarge);
   EXPECT_FALSE(accept_code(std::string(10 << 20, 'x')).found);
   EXPECT_FALSE(accept_code("  \n").found);
   EXPECT_TRUE(accept_code("x").found);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "verify/fake_worker.h"
+#include "verify/made_up_finding.h"
 #include "verify/plan_writer.h"
 
 namespace tritonrl {
@@ -27,9 +28,13 @@ inline JobAnswer exited(const Json& header, const std::string& area) {
   return answer;
 }
 
-inline JobAnswer failure(const std::string& nonce, const char* kind, const char* message = "no luck") {
-  return exited(
-      {{"nonce", nonce}, {"ok", false}, {"failure", {{"kind", kind}, {"phase", "forward"}, {"message", message}}}}, "");
+// A child's failure of that outcome.
+inline Json failure_json(const std::string& outcome, const char* message = "no luck") {
+  Rule rule = made_up_finding(outcome_from_string(outcome).value()).rule();
+  return {{"rule", to_string(rule)}, {"phase", "forward"}, {"message", message}};
+}
+inline JobAnswer failure(const std::string& nonce, const char* outcome, const char* message = "no luck") {
+  return exited({{"nonce", nonce}, {"ok", false}, {"failure", failure_json(outcome, message)}}, "");
 }
 
 inline JobAnswer oracle_answer(const std::string& nonce) {
@@ -75,8 +80,7 @@ inline JobAnswer record_answer(const std::string& nonce, const Job& job, const s
   PlanFile file = recording(job.args);
   auto fails = [&](const Plan& plan) { return plan.name == failing; };
   file.cases.erase(std::remove_if(file.cases.begin(), file.cases.end(), fails), file.cases.end());
-  Json why = {{"kind", "runtime_error"}, {"phase", "forward"}, {"message", "no luck"}};
-  Json failures = Json::array({{{"case", failing}, {"failure", why}}});
+  Json failures = Json::array({{{"case", failing}, {"failure", failure_json("runtime_error")}}});
   return exited({{"nonce", nonce}, {"ok", true}, {"failures", failures}}, write_plan_file(file));
 }
 

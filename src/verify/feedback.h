@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feedback: what a verdict says to the policy that wrote the candidate, as the text of its next turn.
 //
-// A pure function of the verdict: the stage, the error with the lines it names, how far the output is off and where, or
-// the time against the reference. Two things are kept back.
-//   - What the judge alone knows. A verdict's message for people gives an expected value of a wrong output; here there
-//     are counts, places, shapes, dtypes and the error in units of what is allowed (two digits, and no more than "over
-//     1000 times", so that an answer of zeros does not read the expected value off it). Numbers with a fraction that
-//     are left in such a message are masked. Seeds are in no verdict. What a candidate's process says comes from a
-//     sandbox that knows neither the expected values nor the seeds of the inputs, but while it runs it does see inputs:
-//     what it writes to its standard error then is left out.
-//   - How tampering was found out.
+// A pure function of a verdict's public part: the stage, the error with the lines it names, how far the output is off
+// and where, or the time against the reference. Secrets never come here: a PublicVerdict has no room for the values,
+// standard errors and details of a SecretFinding (finding.h). How tampering was found out is not said either.
 // Nothing in it changes from run to run but what the clock measured: no seconds of a stage that ran too long.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,9 +16,19 @@
 
 namespace tritonrl {
 
-// At most about max_chars characters (see clip_middle). REQUIRES: !verdict.is_harness_fault(), which nobody is told of.
+// What the policy may know of a verdict.
+struct PublicVerdict {
+  Stage stopped_at = Stage::kExtract;
+  PublicFinding finding;  // kPass: it is correct.
+  std::optional<TimingResult> timing;
+  std::optional<double> triton_share;
+  std::string code;  // Its own.
+};
+PublicVerdict public_part(const Verdict& verdict);
+
+// At most about max_chars characters (see clip_middle). REQUIRES: no harness fault, which nobody is told of.
 // Thread rule: any thread.
-std::string feedback_text(const Verdict& verdict, int64_t max_chars);
+std::string feedback_text(const PublicVerdict& verdict, int64_t max_chars);
 
 // The head and the tail of a text that has more than `limit` bytes, with a mark between them: an error says first where
 // it was and last what it is. Cuts between characters. REQUIRES: limit >= 16.

@@ -43,8 +43,6 @@ constexpr size_t kMaxJobHeader = (1 << 20) - 4096;  // A frame's limits, less wh
 constexpr size_t kMaxJobPayload = 1 << 30;
 constexpr double kMostGrowth = 8;  // Half as large again in five dimensions is 7.6.
 
-using Ending = StageEnd;
-
 bool same_outputs(const Nest<BlobView>& a, const Nest<BlobView>& b) {
   if (a.kind != b.kind || a.children.size() != b.children.size()) return false;
   if (a.kind == Nest<BlobView>::Kind::kLeaf) return a.leaf.shape == b.leaf.shape && same_bytes(a.leaf, b.leaf);
@@ -53,8 +51,6 @@ bool same_outputs(const Nest<BlobView>& a, const Nest<BlobView>& b) {
   }
   return true;
 }
-
-bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-+/@", c); }
 
 int64_t elements(const Nest<BlobView>& tensors) {
   if (tensors.kind == Nest<BlobView>::Kind::kLeaf) return tensors.leaf.numel();
@@ -79,59 +75,37 @@ double growth(const OracleAnswer& original, const OracleAnswer& other) {
                    ratio(elements(original.outputs), elements(other.outputs))});
 }
 
-Outcome outcome_of(const ChildFailure& failure) {
-  auto outcome = outcome_from_string(failure.kind);
-  CHECK(outcome.has_value()) << failure.kind;
-  return *outcome;
-}
-
-// How a child ended that sent nothing usable.
-Ending judge_exit(const JobAnswer& answer) {
+// How a child ended that sent nothing usable. `saw_inputs`: what it wrote is not for the policy.
+Finding judge_exit(const JobAnswer& answer, bool saw_inputs) {
   using Status = JobAnswer::Status;
   switch (answer.status) {
     case Status::kLost:
     case Status::kForkFailed:
     case Status::kKilled:
-      return {Outcome::kHarnessFault, answer.fault.empty() ? "the worker gave the job up" : answer.fault};
+      return {Rule::kVerifierFailed, answer.fault.empty() ? "the worker gave the job up" : answer.fault};
     case Status::kDeadline:
-      return {Outcome::kTimeout, cat("not finished after ", human_seconds(answer.seconds))};
+      return with_secret(Rule::kDeadline, cat("not finished after ", human_seconds(answer.seconds)));
     case Status::kOverflow:
-      return {Outcome::kOutOfMemory, "the result is too large"};
+      return Rule::kResultTooLarge;
     case Status::kSignaled:
-      if (answer.code == SIGKILL) return {Outcome::kOutOfMemory, "the process was killed for its use of memory"};
-      if (answer.code == SIGXCPU) return {Outcome::kTimeout, "the limit on processor time was reached"};
-      return {Outcome::kRuntimeError,
+      if (answer.code == SIGKILL) return Rule::kMemoryCap;
+      if (answer.code == SIGXCPU) return Rule::kProcessorTime;
+      return {Rule::kProcessEnded,
               cat("the process was ended by signal ", answer.code, " (", strsignal(answer.code), ")")};
     case Status::kExited:
       break;
   }
   if (answer.code == 0 && !answer.result.empty()) return {};
-  if (answer.stderr_tail.find("MemoryError") != std::string::npos) return {Outcome::kOutOfMemory, "out of memory"};
+  if (answer.stderr_tail.find("MemoryError") != std::string::npos) return Rule::kOutOfMemory;
+  std::string ended = cat("the process ended with exit code ", answer.code, " and without a result");
   std::string said = trim(answer.stderr_tail);
-  return {Outcome::kRuntimeError, cat("the process ended with exit code ", answer.code, " and without a result",
-                                      said.empty() ? "" : cat("; it said: ", said))};
+  if (said.empty()) return {Rule::kProcessEnded, ended};
+  said = "it said: " + said;
+  return saw_inputs ? with_secret({Rule::kProcessEnded, ended}, said)
+                    : Finding(Rule::kProcessEnded, cat(ended, "; ", said));
 }
 
 }  // namespace
-
-std::string clean_message(const std::string& text) {
-  std::string valid = trim(valid_utf8(text)), out;
-  for (size_t i = 0; i < valid.size();) {
-    bool starts = valid[i] == '/' && (i == 0 || !is_path_char(valid[i - 1]));
-    size_t end = i;
-    while (starts && end < valid.size() && is_path_char(valid[end])) ++end;
-    std::string_view token = std::string_view(valid).substr(i, end - i);
-    size_t slash = token.rfind('/');
-    if (starts && slash > 0 && slash != std::string_view::npos && token.substr(0, 2) != "//") {
-      out += token.substr(slash + 1);  // An absolute path: keep its last part.
-      i = end;
-    } else {
-      out += valid[i++];
-    }
-  }
-  if (out.size() > 2000) out = cat(out.substr(0, 600), "\n...\n", out.substr(out.size() - 1350));
-  return valid_utf8(out);
-}
 
 void VerifyConfig::validate() const {
   if (seeds_per_case < 2)
@@ -194,7 +168,7 @@ class CandidateRun {
       if (skipped(*stage)) continue;
       verdict.stages.push_back(order_seen.back());
       if (!verdict.correct()) continue;  // It is decided; a StageOrder may want to see more.
-      verdict.outcome = order_seen.back().outcome;
+      verdict.outcome = order_seen.back().outcome();
       verdict.stopped_at = *stage;
     }
     verdict.path = interpreted_ ? VerifyPath::kInterpreter : VerifyPath::kNone;
@@ -205,7 +179,6 @@ class CandidateRun {
       verdict.triton_share = gpu_->triton_share();
     }
     verdict.cases = gpu_ ? gpu_->results() : results_;
-    for (CaseResult& result : verdict.cases) result.message = clean_message(result.message);
     verdict.delegated_ops = delegated_;
     verdict.policies = policies_;
     verdict.triton_compile_s = triton_compile_s_;
@@ -232,17 +205,15 @@ class CandidateRun {
 
   // Every stage goes through here: off by name? -> timed -> run -> recorded.
   StageResult run_stage(Stage stage) {
-    StageResult result{stage, Outcome::kPass, 0, ""};
+    StageResult result{stage, 0, {}};
     if (skipped(stage)) return result;
     double start = now_s();
-    Ending ending = dispatch(stage);
+    result.finding = dispatch(stage);
     result.seconds = now_s() - start;
-    result.outcome = ending.outcome;
-    result.message = clean_message(ending.message);
     return result;
   }
 
-  Ending dispatch(Stage stage) {
+  Finding dispatch(Stage stage) {
     switch (stage) {
       case Stage::kExtract:
         return extract();
@@ -261,60 +232,62 @@ class CandidateRun {
     return {};
   }
 
-  Ending extract() {
+  Finding extract() {
     Extraction found = candidate_.is_code ? accept_code(candidate_.text) : extract_code(candidate_.text);
     code_ = found.code;
-    return {found.found ? Outcome::kPass : Outcome::kNoCode, found.message};
+    return found.why;
   }
 
-  Ending syntax() {
-    if (valid_utf8(code_) != code_) return {Outcome::kSyntaxError, "the code is not valid UTF-8"};
+  Finding syntax() {
+    if (valid_utf8(code_) != code_) return Rule::kNotUtf8;
     SyntaxCheck check = check_syntax(code_);
-    return {check.ok ? Outcome::kPass : Outcome::kSyntaxError, check.message};
+    if (check.ok) return {};
+    Finding found(Rule::kNotPython, check.message);
+    found.told.line = check.line;
+    return found;
   }
 
   // The task itself failed, which is of no consequence to the candidate.
-  Ending unusable(const OracleAnswer& oracle) {
+  Finding unusable(const OracleAnswer& oracle) {
     if (oracle.lost) worker_lost_ = true;
     if (!oracle.lost) task_failure_ = oracle.failure;
-    return {Outcome::kHarnessFault,
-            oracle.lost ? oracle.failure
-                        : cat("task ", candidate_.task.id, " is of no use: its reference failed: ", oracle.failure)};
+    if (oracle.lost) return {Rule::kVerifierFailed, oracle.failure};
+    return {Rule::kReferenceFailed,
+            cat("task ", candidate_.task.id, " is of no use: its reference failed: ", oracle.failure)};
   }
 
   // Runs a job; a blob is left in *blob when the outcome is pass.
-  Ending run_job(ZygoteKind kind, Job job, Blob* blob) {
+  Finding run_job(ZygoteKind kind, Job job, Blob* blob) {
     if (job.args.dump(-1, ' ', false, Json::error_handler_t::replace).size() > kMaxJobHeader) {
-      return {Outcome::kUnsupported, "the code, or the list of its parameters, is too large"};
+      return {Rule::kTooLarge, "the code, or the list of its parameters, is too large"};
     }
-    if (job.payload.size() > kMaxJobPayload)
-      return {Outcome::kUnsupported, "the recording and its tensors are too large"};
+    if (job.payload.size() > kMaxJobPayload) return {Rule::kTooLarge, "the recording and its tensors are too large"};
     job.memory_bytes = f_.config_.memory_mb << 20;
     JobAnswer answer = f_.pool_.run(kind, std::move(job));
-    Ending ending = judge_exit(answer);
-    if (ending.outcome == Outcome::kHarnessFault) worker_lost_ = true;
-    if (ending.outcome != Outcome::kPass) return ending;
+    Finding ending = judge_exit(answer, kind == ZygoteKind::kInterpret);
+    if (ending.outcome() == Outcome::kHarnessFault) worker_lost_ = true;
+    if (!ending.passed()) return ending;
     auto parsed = parse_blob(std::move(answer.result), answer.nonce);
-    if (!parsed) return {Outcome::kTampered, parsed.why};
-    if (parsed.value->failure) return {outcome_of(*parsed.value->failure), parsed.value->failure->message};
+    if (!parsed) return {Rule::kForgedResult, parsed.why};
+    if (parsed.value->failure) return *parsed.value->failure;
     *blob = std::move(*parsed.value);
     return {};
   }
 
-  Ending compile() {
+  Finding compile() {
     double until = now_s() + f_.config_.compile_deadline_s;
-    Ending ending = record_and_compile("", until);
+    Finding ending = record_and_compile("", until);
     // Host code may have another kernel for when the first one does not compile.
     bool catches = code_.find("except") != std::string::npos;
-    if (ending.outcome == Outcome::kCompileError && catches) ending = record_and_compile("try", until);
+    if (ending.outcome() == Outcome::kCompileError && catches) ending = record_and_compile("try", until);
     return ending;
   }
 
   // `mode`: "try" lets the host code see what the compiler raises.
-  Ending record_and_compile(const std::string& mode, double until) {
-    Ending ending = gpu_ ? record_for_gpu(mode, until) : record_for_interpreter(mode, until);
-    if (ending.outcome == Outcome::kPass) ending = policy();
-    if (ending.outcome != Outcome::kPass) return ending;
+  Finding record_and_compile(const std::string& mode, double until) {
+    Finding ending = gpu_ ? record_for_gpu(mode, until) : record_for_interpreter(mode, until);
+    if (ending.passed()) ending = policy();
+    if (!ending.passed()) return ending;
     const PlanFile& file = gpu_ ? gpu_->recording() : recording_.file;
     std::vector<const Plan*> plans;
     for (const Plan& plan : file.cases) {
@@ -326,14 +299,14 @@ class CandidateRun {
     }
     KernelSet kernels;
     ending = compile_kernels(file, plans, until, &kernels);
-    if (ending.outcome != Outcome::kPass) return ending;
+    if (!ending.passed()) return ending;
     for (const CaseSpec& spec : specs_) {
       const Plan* plan = spec.additional && spec.plan.empty() ? file.find(spec.name) : nullptr;
       if (!plan) continue;
       plans.push_back(plan);
       ending = compile_kernels(file, plans, until, &kernels);  // What is known costs nothing.
-      if (ending.outcome == Outcome::kPass) continue;
-      if (ending.outcome == Outcome::kHarnessFault) return ending;
+      if (ending.passed()) continue;
+      if (ending.outcome() == Outcome::kHarnessFault) return ending;
       plans.pop_back();
       settle(spec, ending);
     }
@@ -341,10 +314,10 @@ class CandidateRun {
     return {};
   }
 
-  Ending compile_kernels(const PlanFile& file, const std::vector<const Plan*>& plans, double until,
-                         KernelSet* kernels) {
+  Finding compile_kernels(const PlanFile& file, const std::vector<const Plan*>& plans, double until,
+                          KernelSet* kernels) {
     double seconds = 0;
-    Ending ending = f_.compiler_.compile(
+    Finding ending = f_.compiler_.compile(
         file, plans, until - now_s(),
         [this](Job job, Blob* blob) { return run_job(ZygoteKind::kRecord, std::move(job), blob); }, kernels, &seconds);
     triton_compile_s_ = triton_compile_s_.value_or(0) + seconds;
@@ -352,13 +325,11 @@ class CandidateRun {
   }
 
   // An additional case in which the candidate failed before it was run.
-  void settle(const CaseSpec& spec, const Ending& failed) {
+  void settle(const CaseSpec& spec, const Finding& failed) {
     if (gpu_) return gpu_->settle(spec, failed);
     settled_[spec.name] = failed_before_it_ran(spec, failed);
   }
-  void skip(const CaseSpec& spec, const std::string& why) {
-    settled_[spec.name] = {spec.name, std::nullopt, why, std::nullopt};
-  }
+  void skip(const CaseSpec& spec, const std::string& why) { settled_[spec.name] = skipped_case(spec, why); }
 
   Job record_job(Json args, const std::string& mode, double until) const {
     if (!mode.empty()) {
@@ -369,13 +340,13 @@ class CandidateRun {
     return job;
   }
 
-  Ending record_for_gpu(const std::string& mode, double until) {
+  Finding record_for_gpu(const std::string& mode, double until) {
     return gpu_->record(code_, [&](Json args, Blob* blob) {
       return run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), blob);
     });
   }
 
-  Ending record_for_interpreter(const std::string& mode, double until) {
+  Finding record_for_interpreter(const std::string& mode, double until) {
     requests_.clear();
     growth_.clear();
     settled_.clear();
@@ -407,17 +378,17 @@ class CandidateRun {
     CHECK(!requests_.empty()) << "a task without cases";
     Json args = record_arguments(candidate_.task, code_, weight_seed_, requests_);
     Blob blob;
-    Ending ending = run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), &blob);
-    if (ending.outcome != Outcome::kPass) return ending;
+    Finding ending = run_job(ZygoteKind::kRecord, record_job(std::move(args), mode, until), &blob);
+    if (!ending.passed()) return ending;
     auto recording = parse_recording(blob, requests_);
-    if (!recording) return {Outcome::kTampered, recording.why};
+    if (!recording) return {Rule::kForgedResult, recording.why};
     recording_ = std::move(*recording.value);
     for (const CaseRequest& request : requests_) {
       const CaseSpec& spec = request.spec;
       if (auto it = recording_.failed.find(spec.name); it != recording_.failed.end()) {
-        settle(spec, {outcome_of(it->second), it->second.message});
+        settle(spec, it->second);
       } else if (spec.other_precision && !same_dtypes(*recording_.file.find(spec.name), request.oracle->outputs)) {
-        settle(spec, {Outcome::kWrongOutput, "its outputs have another dtype"});
+        settle(spec, Rule::kDtype);
       }
     }
     return {};
@@ -429,13 +400,13 @@ class CandidateRun {
     if (!oracle.failure.empty()) return cat("the reference fails: ", oracle.failure);
     if (answers_zero(oracle)) return "the answer is zero there";
     Comparison itself = compare_outputs(oracle.outputs, oracle.outputs, oracle.truth);
-    return itself.outcome == Outcome::kPass ? "" : "the reference fails its own comparison";
+    return itself.passed() ? "" : "the reference fails its own comparison";
   }
 
   // Both policies are looked at and reported; the configured one decides.
-  Ending policy() {
-    bool strict = f_.config_.policy != "mixed";
-    std::string problem;
+  Finding policy() {
+    bool strict = f_.config_.policy == LibraryCalls::kStrict;
+    Finding broken;
     for (const CaseSpec& spec : specs_) {
       const Plan* found = (gpu_ ? gpu_->recording() : recording_.file).find(spec.name);
       if (!found) continue;  // It has no recording of its own, or is settled.
@@ -443,20 +414,19 @@ class CandidateRun {
       PolicyFinding findings[] = {check_policy(plan, CallPolicy::kStrict), check_policy(plan, CallPolicy::kMixed)};
       for (int i = 0; i < 2; ++i) {
         std::string& said = policies_[i == 0 ? "strict" : "mixed"];
-        if (said.empty()) said = findings[i].message;
+        if (said.empty()) said = human_text(findings[i].finding);
       }
       if (!spec.tiny && !spec.additional) {
         launches_ = plan.launches();
         delegated_ = findings[0].delegated_ops;
       }
-      const PolicyFinding& decides = findings[strict ? 0 : 1];
-      if (problem.empty() && !decides.ok) problem = decides.message;
+      if (broken.passed()) broken = findings[strict ? 0 : 1].finding;
     }
-    return {problem.empty() ? Outcome::kPass : Outcome::kRuleBreak, problem};
+    return broken;
   }
 
   // Runs one plan on one of the oracle's inputs and compares. `with_launches` false is the kill switch.
-  Ending interpret(const CaseRequest& request, const OracleAnswer& oracle, double until, bool with_launches) {
+  Finding interpret(const CaseRequest& request, const OracleAnswer& oracle, double until, bool with_launches) {
     // Programs run in order, backwards, in order, ...: what depends on the order shows up.
     uint64_t poison = poison_.next_u64() >> 12 << 1 | (with_launches ? runs_++ & 1 : 0);
     // A product's work grows faster than its arrays do, at most with their square.
@@ -466,60 +436,54 @@ class CandidateRun {
         interpret_arguments(recording_, recording_.plan(request.spec), oracle, poison, programs, with_launches);
     Job job{"interpret", std::move(wanted.args), std::move(wanted.payload)};
     job.deadline_s = until - now_s();
-    if (job.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
+    if (job.deadline_s <= 0) return Rule::kDeadline;
     Blob blob;
-    Ending ending = run_job(ZygoteKind::kInterpret, std::move(job), &blob);
-    if (ending.outcome != Outcome::kPass) return ending;
+    Finding ending = run_job(ZygoteKind::kInterpret, std::move(job), &blob);
+    if (!ending.passed()) return ending;
     interpreted_ = true;
     auto result = parse_interpretation(std::move(blob), oracle);
-    if (!result) return {Outcome::kTampered, result.why};
+    if (!result) return {Rule::kForgedResult, result.why};
     Comparison comparison =
         compare_outputs(result.value->outputs, oracle.outputs, oracle.truth, precision_of(request.spec, code_));
     if (with_launches && std::isfinite(comparison.worst)) {
       results_.back().worst = std::max(results_.back().worst.value_or(0), comparison.worst);
     }
-    if (comparison.outcome != Outcome::kPass) {
-      return {comparison.outcome, comparison.message + with_sizes(request.spec)};
+    if (!comparison.passed()) {
+      comparison.finding.told.sizes = request.spec.constants;
+      return comparison.finding;
     }
-    if (!result.value->guards_intact) return {Outcome::kWrongOutput, "a kernel writes outside of its tensors"};
+    if (!result.value->guards_intact) return Rule::kWritesOutside;
     for (size_t i = 0; i < oracle.inputs.size(); ++i) {
       const auto& after = result.value->inputs_after[i];
       if (!after || oracle.mutated.count(i)) continue;
-      if (!same_bytes(*after, oracle.inputs[i].tensor)) {
-        return {Outcome::kWrongOutput, cat("input ", i, " is changed, which the reference does not do")};
-      }
+      if (!same_bytes(*after, oracle.inputs[i].tensor)) return input_changed(static_cast<int64_t>(i));
     }
     return {};
   }
 
-  Ending without_triton(const CaseRequest& request, const OracleAnswer& oracle, double until) {
-    Ending ending = interpret(request, oracle, until, /*with_launches=*/false);
-    if (ending.outcome == Outcome::kHarnessFault) return ending;
-    if (ending.outcome != Outcome::kPass) return {};
-    return {Outcome::kRuleBreak, "the result is the same without the Triton launches"};
+  Finding without_triton(const CaseRequest& request, const OracleAnswer& oracle, double until) {
+    Finding ending = interpret(request, oracle, until, /*with_launches=*/false);
+    if (ending.outcome() == Outcome::kHarnessFault) return ending;
+    if (!ending.passed()) return {};
+    return Rule::kSameWithoutLaunches;
   }
 
-  Ending tiny_run() {
+  Finding tiny_run() {
     if (gpu_) return gpu_->tiny_run(f_.config_.tiny_deadline_s);
     double until = now_s() + f_.config_.tiny_deadline_s;
     const CaseRequest* request = &requests_[0];
     for (const CaseRequest& one : requests_) {
       if (one.spec.tiny) request = &one;
     }
-    results_.push_back({request->spec.name, Outcome::kPass, "", std::nullopt});
-    Ending ending = interpret(*request, *request->oracle, until, true);
-    if (ending.outcome == Outcome::kPass) ending = without_triton(*request, *request->oracle, until);
-    note(ending);
+    results_.push_back({request->spec.name, {}, {}, {}});
+    Finding ending = interpret(*request, *request->oracle, until, true);
+    if (ending.passed()) ending = without_triton(*request, *request->oracle, until);
+    results_.back().finding = ending;
     if (!request->spec.tiny) results_.pop_back();  // full_run has more to say about it.
     return ending;
   }
 
-  void note(const Ending& ending) {
-    results_.back().outcome = ending.outcome;
-    results_.back().message = ending.message;
-  }
-
-  Ending full_run() {
+  Finding full_run() {
     if (gpu_) return gpu_->full_run(f_.config_.full_deadline_s, skipped(Stage::kTinyRun));
     return run_cases(specs_, settled_, &results_, [this](const CaseSpec& spec, bool first) { run_case(spec, first); });
   }
@@ -529,19 +493,22 @@ class CandidateRun {
     for (int64_t index = 0; index < spec.input_seeds; ++index) {
       auto oracle = ask(spec, index);
       if (std::string why = cannot_do(spec, *oracle); !why.empty()) {
-        results_.back() = {spec.name, std::nullopt, why, std::nullopt};
+        results_.back() = skipped_case(spec, why);
         return;
       }
-      if (!oracle->failure.empty()) return note(unusable(*oracle));
+      if (!oracle->failure.empty()) {
+        results_.back().finding = unusable(*oracle);
+        return;
+      }
       CaseRequest request{spec, oracle};
-      Ending ending = interpret(request, *oracle, until, true);
+      Finding ending = interpret(request, *oracle, until, true);
       // Other garbage in fresh memory must not matter.
-      if (ending.outcome == Outcome::kPass && twice && index == 0) ending = interpret(request, *oracle, until, true);
-      if (ending.outcome == Outcome::kPass && skipped(Stage::kTinyRun) && index == 0 && !spec.additional) {
+      if (ending.passed() && twice && index == 0) ending = interpret(request, *oracle, until, true);
+      if (ending.passed() && skipped(Stage::kTinyRun) && index == 0 && !spec.additional) {
         ending = without_triton(request, *oracle, until);
       }
-      note(ending);
-      if (ending.outcome != Outcome::kPass) return;
+      results_.back().finding = ending;
+      if (!ending.passed()) return;
     }
   }
 
@@ -596,20 +563,20 @@ std::string Funnel::lint(const Task& task) const {
     if (spec.additional) continue;  // Skipped where the reference cannot do it.
     auto oracle = run.ask(spec, 0);
     if (oracle->lost) throw environment_error(oracle->failure);
-    std::string sizes = with_sizes(spec);
-    if (!oracle->failure.empty()) return clean_message(cat("the reference fails", sizes, ": ", oracle->failure));
+    std::string where = cat(" in case ", spec.name);
+    if (!oracle->failure.empty()) return clean_message(cat("the reference fails", where, ": ", oracle->failure));
     Comparison self = compare_outputs(oracle->outputs, oracle->outputs, oracle->truth);
-    if (self.outcome != Outcome::kPass) return cat("the reference fails its own comparison", sizes, ": ", self.message);
+    if (!self.passed()) return cat("the reference fails its own comparison", where, ": ", human_text(self.finding));
     std::string control = control_that_passes(oracle->outputs, oracle->truth);
     if (spec.tiny && control.empty()) continue;
     auto other = run.ask(spec, 1);
     if (other->lost) throw environment_error(other->failure);
-    if (!other->failure.empty()) return clean_message(cat("the reference fails", sizes, ": ", other->failure));
+    if (!other->failure.empty()) return clean_message(cat("the reference fails", where, ": ", other->failure));
     // So few numbers may agree by chance once, hardly twice.
     if (spec.tiny && control_that_passes(other->outputs, other->truth).empty()) continue;
-    if (!control.empty()) return cat("a wrong answer would pass", sizes, ": ", control);
+    if (!control.empty()) return cat("a wrong answer would pass", where, ": ", control);
     if (same_outputs(oracle->outputs, other->outputs)) {
-      return cat("a constant would pass", sizes, ": the outputs of two input seeds are the same");
+      return cat("a constant would pass", where, ": the outputs of two input seeds are the same");
     }
   }
   return "";

@@ -36,14 +36,17 @@
 
 namespace tritonrl {
 
+enum class LibraryCalls { kStrict, kMixed };
+constexpr auto enum_names(LibraryCalls) { return std::array{"strict", "mixed"}; }
+
 struct VerifyConfig {
-  std::string policy = "strict";         // What library calls mean; see plan.h.
-  std::vector<std::string> skip_stages;  // Ablations only.
-  int64_t workers = 0;                   // Candidates at a time; 0 = one per core.
-  int64_t seeds_per_case = 2;            // Secret inputs in full_run.
-  int64_t seed = 0;                      // Of the secret streams; 0 = from the kernel. Else a large random number: a
-                                         // small one can be guessed, and with it the inputs.
-  double compile_deadline_s = 60;        // A Triton compile takes 0.2-0.7 s of a core, an autotuner many of them.
+  LibraryCalls policy = LibraryCalls::kStrict;  // What library calls mean; see plan.h.
+  std::vector<std::string> skip_stages;         // Ablations only.
+  int64_t workers = 0;                          // Candidates at a time; 0 = one per core.
+  int64_t seeds_per_case = 2;                   // Secret inputs in full_run.
+  int64_t seed = 0;                // Of the secret streams; 0 = from the kernel. Else a large random number: a
+                                   // small one can be guessed, and with it the inputs.
+  double compile_deadline_s = 60;  // A Triton compile takes 0.2-0.7 s of a core, an autotuner many of them.
   double tiny_deadline_s = 20;
   double full_deadline_s = 60;
   double oracle_deadline_s = 120;  // For a reference, which is trusted more.
@@ -56,7 +59,7 @@ struct VerifyConfig {
 
   template <class V>
   void for_each_field(V& v) {
-    v.choice("policy", policy, {"strict", "mixed"}, "library calls of a candidate: forbidden, or allowed and listed");
+    v("policy", policy, "library calls of a candidate: forbidden, or allowed and listed");
     v("skip_stages", skip_stages, "stages to leave out, by name (ablations)");
     v("workers", workers, "candidates verified at a time; 0 = one per core");
     v("seeds_per_case", seeds_per_case, "secret inputs each candidate is run on");
@@ -111,8 +114,5 @@ class Funnel {
   std::vector<std::string> sandbox_missing_;
   GpuTools gpu_;  // No lanes: the interpreter's path.
 };
-
-// For people and the policy's next turn: valid UTF-8, no absolute paths, at most about 2000 bytes.
-std::string clean_message(const std::string& text);
 
 }  // namespace tritonrl

@@ -30,6 +30,14 @@ void log_spent(const std::string& device, const Json& question, const Json& answ
   log_debug(cat(device, ": ", question.value("do", ""), " [ms] ", join(parts, ", ")));
 }
 
+Finding finding_in(const Json& answer) {
+  try {
+    return finding_from_json(answer.value("finding", Json()), "the judge's answer");
+  } catch (const Error& error) {
+    return {Rule::kVerifierFailed, error.message()};
+  }
+}
+
 }  // namespace
 
 double GpuInfo::noise_band(double seconds) const {
@@ -94,9 +102,9 @@ void GpuLanes::start(Lane& lane) {
                             "run `tritonrl doctor`; is the GPU in use by another program?");
   }
   const Json& body = reply.header;
-  if (body.value("outcome", "") != "pass") {
+  if (Finding found = finding_in(body); !found.passed()) {
     lane.channel.reset();
-    throw environment_error(cat("the judge on ", lane.info.device, " does not come up: ", body.value("message", "")));
+    throw environment_error(cat("the judge on ", lane.info.device, " does not come up: ", human_text(found)));
   }
   lane.info.name = body.value("name", "");
   lane.info.memory = body.value("memory", int64_t{0});
@@ -117,7 +125,7 @@ void GpuLanes::measure(Lane& lane) {
   ChannelMessage reply;
   lane.channel->send({{"do", "measure"}, {"spec", to_json(protocol_->spec())}, {"deadline_s", kHelloPatience}});
   if (lane.channel->receive(&reply, kHelloPatience) != Channel::Answer::kCame) fail("the judge does not answer");
-  if (reply.header.value("outcome", "") != "pass") fail(reply.header.value("message", ""));
+  if (Finding found = finding_in(reply.header); !found.passed()) fail(human_text(found));
   lane.info.noise.clear();
   for (const Json& repeats : reply.header.value("noise", Json::array())) {
     std::vector<double> ratios, seconds;
@@ -197,29 +205,28 @@ GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double
   GpuLanes::Lane& lane = *lanes_->lanes_[lane_];
   GpuAnswer answer;
   answer.lost = true;
-  answer.message = "the judge ended";
+  answer.finding = {Rule::kVerifierFailed, "the judge ended"};
   if (!lane.channel) return answer;
   ChannelMessage reply;
   auto came = Channel::Answer::kGone;
   if (lane.channel->send(question, payload)) came = lane.channel->receive(&reply, seconds);
   if (came != Channel::Answer::kCame) {
-    if (came == Channel::Answer::kLate) answer.message = "the judge did not answer in time";
-    log_debug(cat(lane.info.device, ": ", answer.message));
+    if (came == Channel::Answer::kLate) answer.finding = {Rule::kVerifierFailed, "the judge did not answer in time"};
+    log_debug(cat(lane.info.device, ": ", human_text(answer.finding)));
     lane.channel.reset();  // The next lease starts another.
     return answer;
   }
   log_spent(lane.info.device, question, reply.header);
   answer.lost = false;
   answer.body = std::move(reply.header);
-  answer.outcome = outcome_from_string(answer.body.value("outcome", "")).value_or(Outcome::kHarnessFault);
-  answer.message = answer.body.value("message", "");
+  answer.finding = finding_in(answer.body);
   answer.lost = answer.body.value("lost", false);
   if (answer.body.contains("ended")) {
-    answer.ended = answer.message;
+    answer.ended = human_text(answer.finding);
     lane.channel.reset();
   }
   if (answer.body.contains("quarantined")) {
-    log_warn(cat(lane.info.device, ": ", answer.message));
+    log_warn(cat(lane.info.device, ": ", human_text(answer.finding)));
     lane.channel.reset();
     answer.lost = true;
   }
@@ -231,11 +238,11 @@ GpuAnswer GpuLease::give_task(const std::string& key, const std::string& recordi
   auto it = std::find(tasks.begin(), tasks.end(), key);
   if (it != tasks.end()) {
     GpuAnswer answer;
-    answer.outcome = Outcome::kPass;
+    answer.finding = {};
     return answer;
   }
   GpuAnswer answer = ask({{"do", "task"}, {"key", key}}, recording, kGrace);
-  if (answer.outcome == Outcome::kPass) {
+  if (answer.finding.passed()) {
     if (tasks.size() >= kTasksPerJudge) tasks.erase(tasks.begin());  // As the judge forgets them.
     tasks.push_back(key);
   }

@@ -60,8 +60,7 @@ struct GpuTiming {
 };
 
 struct GpuAnswer {
-  Outcome outcome = Outcome::kHarnessFault;
-  std::string message;
+  Finding finding = Rule::kVerifierFailed;
   bool lost = false;  // The judge is gone: worth another try.
   std::string ended;  // What the reference did to it; "" = nothing.
   Json body;          // Everything the judge said.

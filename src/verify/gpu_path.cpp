@@ -35,26 +35,25 @@ int64_t GpuPath::input_seed(const CaseSpec& spec, int64_t index) const {
   return static_cast<int64_t>(stream.next_u64() & 0x7fffffffffffff);
 }
 
-StageEnd GpuPath::end(const GpuAnswer& answer) {
+Finding GpuPath::end(const GpuAnswer& answer) {
   lost_ |= answer.lost;
   if (!answer.ended.empty()) tools_.references->blame(reference_->key, answer.ended);
   if (answer.lost) lane_.reset();  // Another attempt takes it while this one's results are still looked at.
-  return {answer.outcome, answer.message};
+  return answer.finding;
 }
 
-StageEnd GpuPath::ask_for_reference() {
+Finding GpuPath::ask_for_reference() {
   reference_ = tools_.references->ask(task_, cases_, weight_seed_);
   std::string blamed = tools_.references->blamed(reference_->key);
   if (!blamed.empty()) {
     task_failure_ = blamed;
-    return {Outcome::kHarnessFault, cat("task ", task_.id, " is of no use: ", blamed)};
+    return {Rule::kReferenceFailed, cat("task ", task_.id, " is of no use: ", blamed)};
   }
   if (reference_->failure.empty()) return {};
   lost_ |= reference_->lost;
   if (!reference_->lost) task_failure_ = reference_->failure;
-  return {Outcome::kHarnessFault,
-          reference_->lost ? reference_->failure
-                           : cat("task ", task_.id, " is of no use: its reference failed: ", reference_->failure)};
+  if (reference_->lost) return {Rule::kVerifierFailed, reference_->failure};
+  return {Rule::kReferenceFailed, cat("task ", task_.id, " is of no use: its reference failed: ", reference_->failure)};
 }
 
 const CaseSpec& GpuPath::main_case() const {
@@ -62,9 +61,9 @@ const CaseSpec& GpuPath::main_case() const {
   return full == cases_.end() ? cases_[0] : *full;
 }
 
-StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
-  StageEnd ready = ask_for_reference();
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding GpuPath::record(const std::string& code, const RunRecord& run_record) {
+  Finding ready = ask_for_reference();
+  if (!ready.passed()) return ready;
   settled_.clear();
   code_ = code;
   Json list = Json::array();
@@ -74,9 +73,9 @@ StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
       auto said = reference_->not_possible.find(spec.recorded_as());
       std::string why =
           said == reference_->not_possible.end() ? spec.not_possible : cat("the reference fails: ", said->second);
-      settled_[spec.name] = {spec.name, std::nullopt, why, std::nullopt};
+      settled_[spec.name] = skipped_case(spec, why);
     } else if (!spec.instead_of.empty() && !settled_.count(spec.instead_of)) {
-      settled_[spec.name] = {spec.name, std::nullopt, cat("case ", spec.instead_of, " is there"), std::nullopt};
+      settled_[spec.name] = skipped_case(spec, cat("case ", spec.instead_of, " is there"));
     } else if (spec.plan.empty()) {
       list.push_back(record_case(*plan, spec));
     }
@@ -90,46 +89,46 @@ StageEnd GpuPath::record(const std::string& code, const RunRecord& run_record) {
                {"cases", list},
                {"arch", 90}};
   Blob blob;
-  StageEnd ended = run_record(std::move(args), &blob);
-  if (ended.outcome != Outcome::kPass) return ended;
+  Finding ended = run_record(std::move(args), &blob);
+  if (!ended.passed()) return ended;
   auto parsed = parse_plan_file(std::make_shared<const std::string>(blob.tensors()));
-  if (!parsed) return {Outcome::kTampered, parsed.why};
+  if (!parsed) return {Rule::kForgedResult, parsed.why};
   recording_ = std::move(*parsed.value);
-  std::map<std::string, ChildFailure> failed;
+  std::map<std::string, Finding> failed;
   try {
     failed = case_failures(blob.header);
   } catch (const Tainted& tainted) {
-    return {Outcome::kTampered, tainted.why};
+    return {Rule::kForgedResult, tainted.why};
   }
   for (const CaseSpec& spec : cases_) {
     if (settled_.count(spec.name)) continue;
     if (auto it = failed.find(spec.name); it != failed.end() && spec.additional) {
-      settle(spec, {*outcome_from_string(it->second.kind), it->second.message});
+      settle(spec, it->second);
       continue;
     }
     const Plan* plan = recording_.find(spec.recorded_as());
-    if (!plan) return {Outcome::kTampered, "the recording lacks a case"};
-    if (plan->input_steps > 0) return {Outcome::kTampered, "the recording makes its own inputs"};
+    if (!plan) return {Rule::kForgedResult, "the recording lacks a case"};
+    if (plan->input_steps > 0) return {Rule::kForgedResult, "the recording makes its own inputs"};
     if (spec.other_precision && output_dtypes(*plan) != output_dtypes(*reference_->file.find(spec.recorded_as()))) {
-      settle(spec, {Outcome::kWrongOutput, "its outputs have another dtype"});
+      settle(spec, Rule::kDtype);
     }
   }
   return {};
 }
 
-void GpuPath::settle(const CaseSpec& spec, const StageEnd& failed) {
+void GpuPath::settle(const CaseSpec& spec, const Finding& failed) {
   settled_[spec.name] = failed_before_it_ran(spec, failed);
 }
 
-StageEnd GpuPath::lease() {
+Finding GpuPath::lease() {
   if (lane_) return {};
   lane_.emplace(tools_.lanes->acquire());
   GpuAnswer answer = lane_->give_task(reference_->key, *reference_->file.bytes);
-  if (answer.outcome == Outcome::kPass) answer = lane_->give_candidate(make_bundle(recording_, kernels_));
+  if (answer.finding.passed()) answer = lane_->give_candidate(make_bundle(recording_, kernels_));
   return end(answer);
 }
 
-StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
+Finding GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
   GpuRun run;
   run.task = reference_->key;
   run.name = spec.recorded_as();
@@ -141,41 +140,41 @@ StageEnd GpuPath::replay(const CaseSpec& spec, int64_t seed_index, double until,
   run.poison = static_cast<uint32_t>(poison_.next_u64());
   run.launches = launches;
   run.deadline_s = until - now_s();
-  if (run.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
+  if (run.deadline_s <= 0) return Rule::kDeadline;
   GpuAnswer answer = lane_->run(run);
   ran_ |= launches && !answer.lost;
-  StageEnd ended = end(answer);
+  Finding ended = end(answer);
   if (at_ && answer.body.contains("skipped")) {
-    at_->outcome.reset();
-    at_->message = answer.body["skipped"].get<std::string>();
+    at_->skipped = answer.body["skipped"].get<std::string>();
   } else if (at_ && launches && answer.body.contains("worst")) {
     at_->worst = std::max(at_->worst.value_or(0), answer.body["worst"].get<double>());
   }
-  if (ended.outcome == Outcome::kWrongOutput || ended.outcome == Outcome::kNotFinite) ended.message += with_sizes(spec);
+  if (ended.outcome() == Outcome::kWrongOutput || ended.outcome() == Outcome::kNotFinite) {
+    ended.told.sizes = spec.constants;
+  }
   return ended;
 }
 
-StageEnd GpuPath::without_triton(const CaseSpec& spec, double until) {
-  StageEnd ended = replay(spec, 0, until, /*launches=*/false);
-  if (ended.outcome == Outcome::kHarnessFault) return ended;
-  if (ended.outcome != Outcome::kPass) return {};
-  return {Outcome::kRuleBreak, "the result is the same without the Triton launches"};
+Finding GpuPath::without_triton(const CaseSpec& spec, double until) {
+  Finding ended = replay(spec, 0, until, /*launches=*/false);
+  if (ended.outcome() == Outcome::kHarnessFault) return ended;
+  if (!ended.passed()) return {};
+  return Rule::kSameWithoutLaunches;
 }
 
-StageEnd GpuPath::tiny_run(double deadline_s) {
-  StageEnd ready = lease();  // Others' work is not on this candidate's clock.
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding GpuPath::tiny_run(double deadline_s) {
+  Finding ready = lease();  // Others' work is not on this candidate's clock.
+  if (!ready.passed()) return ready;
   double until = now_s() + deadline_s;
   const CaseSpec* spec = &cases_[0];
   for (const CaseSpec& one : cases_) {
     if (one.tiny) spec = &one;
   }
-  results_.push_back({spec->name, Outcome::kPass, "", std::nullopt});
+  results_.push_back({spec->name, {}, {}, {}});
   at_ = &results_.back();
-  StageEnd ended = replay(*spec, 0, until, true);
-  if (ended.outcome == Outcome::kPass) ended = without_triton(*spec, until);
-  at_->outcome = ended.outcome;
-  at_->message = ended.message;
+  Finding ended = replay(*spec, 0, until, true);
+  if (ended.passed()) ended = without_triton(*spec, until);
+  at_->finding = ended;
   at_ = nullptr;
   if (!spec->tiny) results_.pop_back();  // full_run has more to say about it.
   return ended;
@@ -183,37 +182,37 @@ StageEnd GpuPath::tiny_run(double deadline_s) {
 
 void GpuPath::run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch) {
   at_ = &results_.back();
-  StageEnd ended;
+  Finding ended;
   for (int64_t index = 0; index < spec.input_seeds; ++index) {
     ended = replay(spec, index, until, true);
-    if (!at_->outcome) break;  // Skipped.
+    if (at_->skipped) break;
     // Other garbage in fresh memory must not matter.
-    if (ended.outcome == Outcome::kPass && twice && index == 0) ended = replay(spec, index, until, true);
-    if (ended.outcome == Outcome::kPass && with_kill_switch && index == 0) ended = without_triton(spec, until);
-    if (ended.outcome != Outcome::kPass) break;
+    if (ended.passed() && twice && index == 0) ended = replay(spec, index, until, true);
+    if (ended.passed() && with_kill_switch && index == 0) ended = without_triton(spec, until);
+    if (!ended.passed()) break;
   }
-  if (at_->outcome) *at_ = {spec.name, ended.outcome, ended.message, at_->worst};
+  if (!at_->skipped) at_->finding = ended;
   at_ = nullptr;
 }
 
-StageEnd GpuPath::full_run(double deadline_s, bool with_kill_switch) {
-  StageEnd ready = lease();
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding GpuPath::full_run(double deadline_s, bool with_kill_switch) {
+  Finding ready = lease();
+  if (!ready.passed()) return ready;
   return run_cases(cases_, settled_, &results_, [&](const CaseSpec& spec, bool first) {
     run_case(spec, now_s() + deadline_s, first, with_kill_switch && !spec.additional);
   });
 }
 
-StageEnd GpuPath::time(double deadline_s) {
-  StageEnd ready = lease();
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding GpuPath::time(double deadline_s) {
+  Finding ready = lease();
+  if (!ready.passed()) return ready;
   SharedDevice::Quiet quiet = lane_->quiet();
   try {
     lane_->freshen_noise();
   } catch (const Error& error) {
     lost_ = true;
     lane_.reset();
-    return {Outcome::kHarnessFault, error.message()};
+    return {Rule::kVerifierFailed, error.message()};
   }
   const CaseSpec* spec = &main_case();
   double until = now_s() + deadline_s;
@@ -232,11 +231,11 @@ StageEnd GpuPath::time(double deadline_s) {
   while (readings.empty() || (tools_.timing->want_more(readings) && readings.size() < kMaxReadings)) {
     timing.deadline_s = until - now_s();
     if (timing.again && timing.deadline_s < 2 * batch_s) break;  // What is there has to do.
-    if (timing.deadline_s <= 0) return {Outcome::kTimeout, "the stage's deadline passed"};
+    if (timing.deadline_s <= 0) return Rule::kDeadline;
     GpuAnswer answer = lane_->time(timing);
     batch_s = timing.deadline_s - (until - now_s());
-    StageEnd ended = end(answer);
-    if (ended.outcome != Outcome::kPass) return ended;
+    Finding ended = end(answer);
+    if (!ended.passed()) return ended;
     auto taken = readings_from_json(answer.body.at("readings"));
     if (taken.empty()) break;
     readings.insert(readings.end(), taken.begin(), taken.end());
@@ -250,10 +249,8 @@ StageEnd GpuPath::time(double deadline_s) {
     timing.first_place = readings.back().place + 1;
   }
   auto result = tools_.timing->reduce(readings);
-  if (!result) return {Outcome::kHarnessFault, "the readings give no time"};
-  if (result->candidate_s < kFloorShare * floor_s) {
-    return {Outcome::kTampered, "it ends sooner than its outputs could have been written"};
-  }
+  if (!result) return Rule::kNoTime;
+  if (result->candidate_s < kFloorShare * floor_s) return Rule::kTooFast;
   apply_band(&*result, std::max(lane_->info().noise_band(result->candidate_s), tools_.timing->least_band()));
   if (first.contains("reference_bytes")) result->reference_bytes = first["reference_bytes"].get<int64_t>();
   if (first.contains("candidate_bytes")) result->candidate_bytes = first["candidate_bytes"].get<int64_t>();
@@ -261,12 +258,12 @@ StageEnd GpuPath::time(double deadline_s) {
   return {};
 }
 
-StageEnd GpuPath::lint(double deadline_s, TaskFindings* found) {
-  StageEnd ready = ask_for_reference();
-  if (ready.outcome != Outcome::kPass) return ready;
+Finding GpuPath::lint(double deadline_s, TaskFindings* found) {
+  Finding ready = ask_for_reference();
+  if (!ready.passed()) return ready;
   lane_.emplace(tools_.lanes->acquire());
   GpuAnswer answer = lane_->give_task(reference_->key, *reference_->file.bytes);
-  if (answer.outcome != Outcome::kPass) return end(answer);
+  if (!answer.finding.passed()) return end(answer);
   const CaseSpec& spec = main_case();
   GpuTiming what;
   what.task = reference_->key;
@@ -276,8 +273,8 @@ StageEnd GpuPath::lint(double deadline_s, TaskFindings* found) {
   what.candidate_seed = input_seed(spec, 1);
   what.deadline_s = deadline_s;
   answer = lane_->lint(what);
-  StageEnd ended = end(answer);
-  if (ended.outcome != Outcome::kPass) return ended;
+  Finding ended = end(answer);
+  if (!ended.passed()) return ended;
   found->flags = answer.body.at("flags").get<std::vector<std::pair<std::string, std::string>>>();
   found->drops_tried = answer.body.at("drops_tried").get<int64_t>();
   found->drops_impossible = answer.body.at("drops_impossible").get<int64_t>();

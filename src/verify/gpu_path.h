@@ -41,20 +41,20 @@ struct TaskFindings {
 class GpuPath {
  public:
   // run_record: answers a `record` job with the blob that holds the recording, or says how it ended.
-  using RunRecord = std::function<StageEnd(Json args, Blob* blob)>;
+  using RunRecord = std::function<Finding(Json args, Blob* blob)>;
   GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
           Rng poison);
 
-  StageEnd record(const std::string& code, const RunRecord& run_record);
+  Finding record(const std::string& code, const RunRecord& run_record);
   void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the recording's specs.
   // The candidate failed in an additional case before it could be run: in compiling its kernels, say.
-  void settle(const CaseSpec& spec, const StageEnd& failed);
-  StageEnd lease();  // Waits for a GPU; the stages below do it themselves.
-  StageEnd tiny_run(double deadline_s);
-  StageEnd full_run(double deadline_s, bool with_kill_switch);
-  StageEnd time(double deadline_s);
+  void settle(const CaseSpec& spec, const Finding& failed);
+  Finding lease();  // Waits for a GPU; the stages below do it themselves.
+  Finding tiny_run(double deadline_s);
+  Finding full_run(double deadline_s, bool with_kill_switch);
+  Finding time(double deadline_s);
   // Instead of all that: the task itself, its reference on its first case that is not tiny. Needs no candidate.
-  StageEnd lint(double deadline_s, TaskFindings* found);
+  Finding lint(double deadline_s, TaskFindings* found);
 
   const PlanFile& recording() const { return recording_; }
   const std::vector<CaseSpec>& cases() const { return cases_; }
@@ -67,12 +67,12 @@ class GpuPath {
   double triton_share() const { return triton_share_; }
 
  private:
-  StageEnd replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
+  Finding replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
   void run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch);
-  StageEnd without_triton(const CaseSpec& spec, double until);
+  Finding without_triton(const CaseSpec& spec, double until);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;
-  StageEnd end(const GpuAnswer& answer);
-  StageEnd ask_for_reference();
+  Finding end(const GpuAnswer& answer);
+  Finding ask_for_reference();
   const CaseSpec& main_case() const;
 
   const GpuTools& tools_;

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/secure_hash.h"
+#include "verify/verdict.h"
 
 namespace tritonrl {
 namespace {
@@ -162,42 +163,22 @@ std::string CompileArguments::key() const {
   return secure_hash(json_line({texts, spec}));
 }
 
-int64_t KernelCompiler::hits() const {
-  std::lock_guard lock(mutex_);
-  return hits_;
-}
-
-int64_t KernelCompiler::compiled() const {
-  std::lock_guard lock(mutex_);
-  return compiled_;
-}
-
-void KernelCompiler::remember(const std::string& key, std::shared_ptr<const CompiledKernel> kernel) {
-  if (kernels_.count(key)) return;
-  bytes_ += size_of(*kernel);
-  kernels_[key] = std::move(kernel);
-  order_.push_back(key);
-  while (bytes_ > cache_bytes_ && order_.size() > 1) {
-    auto oldest = kernels_.find(order_.front());
-    bytes_ -= size_of(*oldest->second);
-    kernels_.erase(oldest);
-    order_.pop_front();
-  }
-}
+KernelCompiler::KernelCompiler(int64_t cache_bytes)
+    : results_(cache_bytes, [](const Result& result) { return result.kernel ? size_of(*result.kernel) : -1; }) {}
 
 KernelCompiler::Result KernelCompiler::run_job(const Json& kernels, const Json& spec, double until,
                                                const RunJob& run) const {
   Result result;
   Job job{"compile", {{"kernels", kernels}, {"spec", spec}}, ""};
   job.deadline_s = until - now_s();
-  if (job.deadline_s <= 0) return {nullptr, {Outcome::kTimeout, "the stage's deadline passed"}, 0};
+  if (job.deadline_s <= 0) return {nullptr, Rule::kDeadline, 0};
   Blob blob;
   result.ended = run(std::move(job), &blob);
-  if (result.ended.outcome != Outcome::kPass) return result;
+  if (!result.ended.passed()) return result;
   auto parsed = parse_plan_file(std::make_shared<const std::string>(blob.tensors()));
-  if (!parsed) return {nullptr, {Outcome::kTampered, parsed.why}, 0};
+  if (!parsed) return {nullptr, {Rule::kForgedResult, parsed.why}, 0};
   if (parsed.value->cubins.size() != 1 || !parsed.value->cases.empty()) {
-    return {nullptr, {Outcome::kTampered, "the compiler answers with something else"}, 0};
+    return {nullptr, {Rule::kForgedResult, "the compiler answers with something else"}, 0};
   }
   if (blob.header.is_object() && blob.header.contains("seconds") && blob.header["seconds"].is_number()) {
     result.seconds = std::max(blob.header["seconds"].get<double>(), 0.0);
@@ -210,55 +191,30 @@ KernelCompiler::Result KernelCompiler::compile_one(const PlanFile& recording, si
                                                    const RunJob& run) {
   CompileArguments wanted = compile_arguments(recording, spec);
   std::string key = wanted.key();
-  std::promise<Result> promise;
-  std::shared_future<Result> other;
-  {
-    std::lock_guard lock(mutex_);
-    if (auto known = kernels_.find(key); known != kernels_.end()) {
-      ++hits_;
-      return {known->second, {}, 0};
-    }
-    if (auto it = under_way_.find(key); it != under_way_.end()) {
-      other = it->second;
-    } else {
-      under_way_[key] = promise.get_future().share();
-      ++compiled_;
-    }
-  }
-  if (other.valid()) {
-    Result theirs = other.get();
-    if (theirs.kernel) {
-      std::lock_guard lock(mutex_);
-      ++hits_;
-      theirs.seconds = 0;
-      return theirs;
-    }
-    return run_job(wanted.kernels, wanted.spec, until, run);  // A failure names its own lines and its own deadline.
-  }
-  Result result;
-  try {
-    result = run_job(wanted.kernels, wanted.spec, until, run);
-  } catch (...) {
-    std::lock_guard lock(mutex_);
-    under_way_.erase(key);
-    promise.set_exception(std::current_exception());
-    throw;
-  }
-  std::lock_guard lock(mutex_);
-  if (result.kernel) remember(key, result.kernel);
-  under_way_.erase(key);
-  promise.set_value(result);
+  bool made = false;
+  Result result = results_.get(
+      key,
+      [&] {
+        ++compiled_;
+        return run_job(wanted.kernels, wanted.spec, until, run);
+      },
+      &made);
+  if (made) return result;
+  if (!result.kernel)
+    return run_job(wanted.kernels, wanted.spec, until, run);  // A failure has its own lines and deadline.
+  ++hits_;
+  result.seconds = 0;
   return result;
 }
 
-StageEnd KernelCompiler::compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
-                                 const RunJob& run, KernelSet* kernels, double* compiler_s) {
+Finding KernelCompiler::compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
+                                const RunJob& run, KernelSet* kernels, double* compiler_s) {
   double until = now_s() + deadline_s;
   std::set<size_t> found;
   for (const Plan* plan : cases) {
     for (const PlanStep& step : plan->tape) {
       for (const PlanChoice& choice : step.choices) {
-        if (choice.spec < 0 || choice.cubin >= 0) return {Outcome::kTampered, "a launch that brings its own cubin"};
+        if (choice.spec < 0 || choice.cubin >= 0) return {Rule::kForgedResult, "a launch that brings its own cubin"};
         found.insert(static_cast<size_t>(choice.spec));
       }
     }
@@ -290,7 +246,7 @@ StageEnd KernelCompiler::compile(const PlanFile& recording, const std::vector<co
     for (const Result& result : results) *compiler_s += result.seconds;
   }
   for (size_t i : wanted) {
-    Outcome outcome = results[i].ended.outcome;
+    Outcome outcome = results[i].ended.outcome();
     if (outcome == Outcome::kHarnessFault || outcome == Outcome::kTimeout) return results[i].ended;
   }
   for (const Plan* plan : cases) {

@@ -7,18 +7,17 @@
 // same specialisation is compiled once in a run, whichever candidates it came from.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <future>
-#include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/once_cache.h"
 #include "verify/bundle.h"
-#include "verify/stage_end.h"
+#include "verify/finding.h"
 #include "verify/zygote.h"
 
 namespace tritonrl {
@@ -26,35 +25,30 @@ namespace tritonrl {
 class KernelCompiler {
  public:
   // Runs a job; leaves its blob in *blob when it ended with a pass. Called from several threads at once.
-  using RunJob = std::function<StageEnd(Job job, Blob* blob)>;
+  using RunJob = std::function<Finding(Job job, Blob* blob)>;
 
-  explicit KernelCompiler(int64_t cache_bytes = int64_t{512} << 20) : cache_bytes_(cache_bytes) {}
+  explicit KernelCompiler(int64_t cache_bytes = int64_t{512} << 20);
 
   // Compiles what the launches of `cases` need, several at a time, until `deadline_s` from now. An autotuner's
   // configurations may fail as long as one is left; else the first one's failure is returned. `compiler_s` becomes the
   // seconds that Triton's compiler says it took (0 for what was known). Thread rule: any thread.
-  StageEnd compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
-                   const RunJob& run, KernelSet* kernels, double* compiler_s = nullptr);
+  Finding compile(const PlanFile& recording, const std::vector<const Plan*>& cases, double deadline_s,
+                  const RunJob& run, KernelSet* kernels, double* compiler_s = nullptr);
 
-  int64_t hits() const;
-  int64_t compiled() const;
+  int64_t hits() const { return hits_; }
+  int64_t compiled() const { return compiled_; }
 
  private:
   struct Result {
     std::shared_ptr<const CompiledKernel> kernel;
-    StageEnd ended;
+    Finding ended;
     double seconds = 0;
   };
   Result compile_one(const PlanFile& recording, size_t spec, double until, const RunJob& run);
   Result run_job(const Json& kernels, const Json& spec, double until, const RunJob& run) const;
-  void remember(const std::string& key, std::shared_ptr<const CompiledKernel> kernel);
 
-  int64_t cache_bytes_;
-  mutable std::mutex mutex_;  // Guards all below.
-  std::map<std::string, std::shared_future<Result>> under_way_;
-  std::map<std::string, std::shared_ptr<const CompiledKernel>> kernels_;
-  std::list<std::string> order_;  // Oldest first.
-  int64_t bytes_ = 0, hits_ = 0, compiled_ = 0;
+  OnceCache<std::string, Result> results_;
+  std::atomic<int64_t> hits_ = 0, compiled_ = 0;
 };
 
 // The arguments of a `compile` job: the kernels that spec number `spec` needs, renumbered, and the spec.

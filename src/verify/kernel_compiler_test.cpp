@@ -7,6 +7,7 @@
 
 #include "base/secure_hash.h"
 #include "verify/fake_worker.h"
+#include "verify/made_up_finding.h"
 #include "verify/plan_writer.h"
 
 namespace tritonrl::kernel_compiler_test {
@@ -51,10 +52,10 @@ std::vector<const Plan*> cases(const PlanFile& file) {
 struct Worker {
   std::set<int64_t> bad;
   std::atomic<int> jobs{0};
-  StageEnd operator()(const Job& job, Blob* blob) {
+  Finding operator()(const Job& job, Blob* blob) {
     ++jobs;
     int64_t block = job.args["spec"]["constants"]["BLOCK"]["i"].get<int64_t>();
-    if (bad.count(block)) return {Outcome::kCompileError, cat("line ", job.args["kernels"][0]["line"].dump())};
+    if (bad.count(block)) return {Rule::kTritonCompile, cat("line ", job.args["kernels"][0]["line"].dump())};
     PlanFile file = file_of({});
     std::string image = cat("\177ELF", block);
     file.cubins[0].image = image;
@@ -65,7 +66,7 @@ struct Worker {
 };
 
 struct Tried {
-  StageEnd ended;
+  Finding ended;
   KernelSet kernels;
 };
 Tried compile(KernelCompiler& compiler, const PlanFile& file, Worker& worker) {
@@ -80,15 +81,15 @@ TEST(KernelCompiler, CompilesEachSpecOnceInARun) {
   Worker worker;
   PlanFile file = tuned(3);
   Tried first = compile(compiler, file, worker);
-  ASSERT_EQ(first.ended.outcome, Outcome::kPass) << first.ended.message;
+  ASSERT_EQ(first.ended.outcome(), Outcome::kPass) << human_text(first.ended);
   EXPECT_EQ(worker.jobs, 3);
   PlanFile other = tuned(4);
   other.kernels[0].line += 10;  // The same text elsewhere in another file.
-  ASSERT_EQ(compile(compiler, other, worker).ended.outcome, Outcome::kPass);
+  ASSERT_EQ(compile(compiler, other, worker).ended.outcome(), Outcome::kPass);
   EXPECT_EQ(worker.jobs, 4);
   EXPECT_EQ(compiler.hits(), 3);
   other.kernels[0].source = "def k(): return";
-  ASSERT_EQ(compile(compiler, other, worker).ended.outcome, Outcome::kPass);
+  ASSERT_EQ(compile(compiler, other, worker).ended.outcome(), Outcome::kPass);
   EXPECT_EQ(worker.jobs, 8);
 }
 
@@ -112,7 +113,7 @@ TEST(KernelCompiler, ConfigurationsMayFailAsLongAsOneIsLeft) {
   worker.bad = {16, 64};
   PlanFile file = tuned(3);
   Tried tried = compile(compiler, file, worker);
-  ASSERT_EQ(tried.ended.outcome, Outcome::kPass) << tried.ended.message;
+  ASSERT_EQ(tried.ended.outcome(), Outcome::kPass) << human_text(tried.ended);
   auto linked = link_kernels(file, tried.kernels);
   ASSERT_TRUE(linked) << linked.why;
   const auto& choices = linked.value->cases[0].tape[1].choices;
@@ -123,11 +124,12 @@ TEST(KernelCompiler, ConfigurationsMayFailAsLongAsOneIsLeft) {
   worker.bad = {16, 32, 64, 128};
   file.kernels[0].line = 42;
   Tried none = compile(compiler, tuned(1), worker);
-  EXPECT_EQ(none.ended.outcome, Outcome::kCompileError);
-  EXPECT_EQ(none.ended.message, "line 3");
+  EXPECT_EQ(none.ended.outcome(), Outcome::kCompileError);
+  EXPECT_EQ(human_text(none.ended), "line 3");
   PlanFile moved = tuned(1);
   moved.kernels[0].line = 42;
-  EXPECT_EQ(compile(compiler, moved, worker).ended.message, "line 42") << "a failure names the candidate's own lines";
+  EXPECT_EQ(human_text(compile(compiler, moved, worker).ended), "line 42")
+      << "a failure names the candidate's own lines";
 }
 
 TEST(KernelCompiler, FaultsAndDeadlinesAreNotTheKernels) {
@@ -135,16 +137,16 @@ TEST(KernelCompiler, FaultsAndDeadlinesAreNotTheKernels) {
   KernelCompiler compiler;
   KernelSet kernels;
   for (Outcome outcome : {Outcome::kHarnessFault, Outcome::kTimeout}) {
-    auto run = [&](const Job&, Blob*) { return StageEnd{outcome, "so"}; };
-    EXPECT_EQ(compiler.compile(file, cases(file), 30, run, &kernels).outcome, outcome);
+    auto run = [&](const Job&, Blob*) { return made_up_finding(outcome, "so"); };
+    EXPECT_EQ(compiler.compile(file, cases(file), 30, run, &kernels).outcome(), outcome);
   }
-  auto never = [](const Job&, Blob*) -> StageEnd {
+  auto never = [](const Job&, Blob*) -> Finding {
     ADD_FAILURE() << "too late for a job";
     return {};
   };
-  EXPECT_EQ(compiler.compile(file, cases(file), 0, never, &kernels).outcome, Outcome::kTimeout);
+  EXPECT_EQ(compiler.compile(file, cases(file), 0, never, &kernels).outcome(), Outcome::kTimeout);
   Worker worker;
-  EXPECT_EQ(compile(compiler, file, worker).ended.outcome, Outcome::kPass) << "failures are not remembered";
+  EXPECT_EQ(compile(compiler, file, worker).ended.outcome(), Outcome::kPass) << "failures are not remembered";
 }
 
 TEST(KernelCompiler, SendsOnlyWhatAKernelNeeds) {

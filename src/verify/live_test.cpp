@@ -224,7 +224,7 @@ TEST(LiveRecording, IsParsedAndSaysWhatTheCandidateDoes) {
   JobAnswer answer = zygote->submit(std::move(job)).get();
   auto blob = parse_blob(std::move(answer.result), answer.nonce);
   ASSERT_TRUE(blob) << blob.why << answer.fault << answer.stderr_tail;
-  ASSERT_FALSE(blob.value->failure) << blob.value->failure->message;
+  ASSERT_FALSE(blob.value->failure) << human_text(*blob.value->failure);
   std::string bytes(blob.value->tensors());
   EXPECT_EQ(rewrite_fault(bytes), "");
   auto file = parse_plan_file(std::make_shared<const std::string>(bytes));

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/oracle.h"
 
+#include <signal.h>
+
 #include <algorithm>
 
 #include "base/text.h"
+#include "verify/verdict.h"
 
 namespace tritonrl {
 namespace {
@@ -70,6 +73,7 @@ OracleAnswer parse_oracle(JobAnswer answer) {
   }
   if (answer.status != Status::kExited || answer.code != 0 || answer.result.empty()) {
     out.passing = answer.status != Status::kOverflow;
+    out.out_of_memory = !out.passing || (answer.status == Status::kSignaled && answer.code == SIGKILL);
     out.failure = answer.status == Status::kDeadline   ? "it takes too long"
                   : answer.status == Status::kOverflow ? "its inputs and outputs are too large"
                                                        : cat("it died: ", trim(valid_utf8(answer.stderr_tail)));
@@ -82,8 +86,8 @@ OracleAnswer parse_oracle(JobAnswer answer) {
   }
   out.blob = std::move(*blob.value);
   if (out.blob.failure) {
-    out.failure = out.blob.failure->message;
-    out.passing = out.blob.failure->kind == "out_of_memory";
+    out.failure = human_text(*out.blob.failure);
+    out.passing = out.out_of_memory = out.blob.failure->outcome() == Outcome::kOutOfMemory;
     return out;
   }
   try {

@@ -42,8 +42,9 @@ struct OracleAnswer {
   Nest<BlobView> again;
   std::vector<std::pair<std::string, Nest<BlobView>>> controls;
   Json init_inputs;
-  std::string failure;  // Why the task is of no use; "" when it is.
-  bool lost = false;    // Our fault, not the task's; asking again may help.
+  std::string failure;         // Why the task is of no use; "" when it is.
+  bool out_of_memory = false;  // ... for memory ran out, or too much of it was asked for.
+  bool lost = false;           // Our fault, not the task's; asking again may help.
   // A deadline, a signal, memory: perhaps only the machine was busy. Asked once more, never kept.
   bool passing = false;
 };

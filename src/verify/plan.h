@@ -163,8 +163,7 @@ Parsed<PlanFile> parse_plan_file(std::shared_ptr<const std::string> bytes);
 enum class CallPolicy { kStrict, kMixed };
 
 struct PolicyFinding {
-  bool ok = true;
-  std::string message;                     // Which rule is broken; "" when ok.
+  Finding finding;                         // Which rule is broken; kPass when none is.
   std::vector<std::string> delegated_ops;  // Sorted, each once.
 };
 PolicyFinding check_policy(const Plan& plan, CallPolicy policy);

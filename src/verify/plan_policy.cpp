@@ -64,7 +64,7 @@ bool may_be_empty(const PlanStep& step) {
 bool is_plumbing(const std::string& op) { return plumbing().count(base_name(op)) > 0; }
 
 PolicyFinding check_policy(const Plan& plan, CallPolicy policy) {
-  PolicyFinding finding;
+  PolicyFinding found;
   std::set<std::string> delegated;
   std::set<int64_t> given;                   // Storages that are there before forward().
   std::set<int64_t> reached;                 // Storages a launch may have written, or data derived from them.
@@ -108,7 +108,7 @@ PolicyFinding check_policy(const Plan& plan, CallPolicy policy) {
     if (!flows) continue;
     for (int64_t id : step.outs) reached.insert(storage_of(id));
   }
-  finding.delegated_ops.assign(delegated.begin(), delegated.end());
+  found.delegated_ops.assign(delegated.begin(), delegated.end());
 
   bool reaches = false, untouched_input = false;
   visit_leaves(plan.outputs, [&](int64_t id) {
@@ -117,23 +117,21 @@ PolicyFinding check_policy(const Plan& plan, CallPolicy policy) {
     untouched_input |= !hit && given.count(storage_of(id)) > 0;
   });
 
-  std::string problem;
   if (early_launch) {
-    problem = "Triton kernels are launched in __init__";
+    found.finding = Rule::kLaunchInInit;
   } else if (!any_launch) {
-    problem = "no Triton kernel is launched";
+    found.finding = Rule::kNoLaunch;
   } else if (only_empty) {
-    problem = "every Triton launch has an empty grid";
+    found.finding = Rule::kEmptyGrid;
   } else if (policy == CallPolicy::kStrict && !delegated.empty()) {
-    problem = cat("library calls do part of the work: ", join(finding.delegated_ops, ", "));
+    found.finding = Rule::kLibraryCalls;
+    found.finding.told.operations.assign(delegated.begin(), delegated.end());
   } else if (!reaches) {
-    problem = "no Triton launch reaches an output";
+    found.finding = Rule::kOutputNotReached;
   } else if (untouched_input) {
-    problem = "an output is one of the inputs";
+    found.finding = Rule::kOutputIsInput;
   }
-  finding.ok = problem.empty();
-  finding.message = problem;
-  return finding;
+  return found;
 }
 
 }  // namespace tritonrl

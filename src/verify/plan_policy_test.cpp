@@ -12,7 +12,9 @@ PolicyFinding finding(const Plan& plan, CallPolicy policy = CallPolicy::kStrict)
   EXPECT_TRUE(parsed) << parsed.why;
   return parsed ? check_policy(parsed.value->cases[0], policy) : PolicyFinding{};
 }
-std::string message(const Plan& plan, CallPolicy policy = CallPolicy::kStrict) { return finding(plan, policy).message; }
+std::string message(const Plan& plan, CallPolicy policy = CallPolicy::kStrict) {
+  return human_text(finding(plan, policy).finding);
+}
 
 // small_plan() with room for two more tensors.
 Plan roomy() {
@@ -24,13 +26,13 @@ Plan roomy() {
 PlanStep empty_y() { return call_step("aten.empty_like.default", {0}, 1); }
 
 TEST(Policy, HonestPlansPass) {
-  EXPECT_TRUE(finding(small_plan()).ok);
+  EXPECT_TRUE(finding(small_plan()).finding.passed());
   Plan views = roomy();  // The output is a view of a copy of what the launch wrote.
   views.values[3] = plan_value(2, {32});
   views.tape.push_back(call_step("aten.clone.default", {1}, 2));
   views.tape.push_back(call_step("aten.view.default", {2}, 3));
   views.outputs = group(Nest<int64_t>::Kind::kTuple, {leaf(3)});
-  EXPECT_TRUE(finding(views).ok);
+  EXPECT_TRUE(finding(views).finding.passed());
 }
 
 TEST(Policy, NoLaunch) {
@@ -45,7 +47,7 @@ TEST(Policy, EmptyGrid) {
   EXPECT_EQ(message(plan), "every Triton launch has an empty grid");
   plan = small_plan();  // One configuration of an autotuner does nothing: the tuner would find it fast.
   plan.tape[1].choices.push_back(plan.tape[1].choices[0]);
-  EXPECT_TRUE(finding(plan).ok);
+  EXPECT_TRUE(finding(plan).finding.passed());
   plan.tape[1].choices[1].grid = {4, 0, 1};
   EXPECT_EQ(message(plan), "every Triton launch has an empty grid");
 }
@@ -70,9 +72,9 @@ TEST(Policy, Delegation) {
   plan.tape.push_back(call_step("aten.relu.default", {1}, 2));
   plan.outputs = leaf(2);
   PolicyFinding strict = finding(plan), mixed = finding(plan, CallPolicy::kMixed);
-  EXPECT_FALSE(strict.ok);
-  EXPECT_NE(strict.message.find("aten.relu.default"), std::string::npos);
-  EXPECT_TRUE(mixed.ok);
+  EXPECT_EQ(strict.finding.rule(), Rule::kLibraryCalls);
+  EXPECT_EQ(strict.finding.told.operations.at(0).str(), "aten.relu.default");
+  EXPECT_TRUE(mixed.finding.passed());
   EXPECT_EQ(mixed.delegated_ops, std::vector<std::string>{"aten.relu.default"});
 }
 
@@ -101,7 +103,7 @@ TEST(Policy, OverwritingWhatTheLaunchWroteUndoesIt) {
   plan.tape[3] = call_step("aten.slice.Tensor", {1}, 3);
   plan.tape.push_back(call_step("aten.slice.Tensor", {2}, 4));
   plan.tape.push_back(call_step("aten.copy_.default", {3, 4}, 3));
-  EXPECT_TRUE(finding(plan, CallPolicy::kMixed).ok);
+  EXPECT_TRUE(finding(plan, CallPolicy::kMixed).finding.passed());
 }
 
 TEST(Policy, OutputThatIsAnInput) {

@@ -16,7 +16,7 @@ namespace tritonrl {
 
 struct Recording {
   PlanFile file;
-  std::map<std::string, ChildFailure> failed;    // Additional cases in which the candidate failed.
+  std::map<std::string, Finding> failed;         // Additional cases in which the candidate failed.
   const Plan& plan(const CaseSpec& spec) const;  // REQUIRES: a case that was asked for and did not fail.
 };
 

@@ -8,7 +8,6 @@ namespace tritonrl {
 namespace {
 
 constexpr int kChances = 2;
-constexpr size_t kMaxAnswers = 4096;  // A recording of a reference is a few kilobytes.
 
 Json recorded_cases(const std::vector<CaseSpec>& cases) {
   Json list = Json::array();
@@ -43,29 +42,7 @@ std::string ReferenceCache::blamed(const std::string& key) const {
 std::shared_ptr<const Reference> ReferenceCache::ask(const Task& task, const std::vector<CaseSpec>& cases,
                                                      int64_t weight_seed) {
   std::string key = content_hash(cat(task.source, '\0', recorded_cases(cases).dump(), '\0', weight_seed));
-  std::promise<std::shared_ptr<const Reference>> promise;
-  Future future;
-  bool ours = false;
-  {
-    std::lock_guard lock(mutex_);
-    auto it = answers_.find(key);
-    if (it != answers_.end()) {
-      future = it->second;
-    } else {
-      if (answers_.size() >= kMaxAnswers) answers_.clear();
-      future = answers_[key] = promise.get_future().share();
-      ours = true;
-    }
-  }
-  if (ours) {
-    auto reference = record(key, task, cases, weight_seed);
-    if (reference->lost) {
-      std::lock_guard lock(mutex_);
-      answers_.erase(key);
-    }
-    promise.set_value(reference);
-  }
-  return future.get();
+  return answers_.get(key, [&] { return record(key, task, cases, weight_seed); });
 }
 
 std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, const Task& task,
@@ -102,7 +79,7 @@ std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, 
     return reference;
   }
   if (blob.value->failure) {
-    reference->failure = blob.value->failure->message;
+    reference->failure = human_text(*blob.value->failure);
     return reference;
   }
   auto file = parse_plan_file(std::make_shared<const std::string>(blob.value->tensors()));
@@ -113,7 +90,7 @@ std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, 
   reference->file = std::move(*file.value);
   try {
     for (const auto& [name, failure] : case_failures(blob.value->header)) {
-      reference->not_possible[name] = failure.message;
+      reference->not_possible[name] = human_text(failure);
     }
   } catch (const Tainted& tainted) {
     reference->failure = tainted.why;

@@ -5,7 +5,6 @@
 // inputs on the GPU, to know the answer, and to time it; candidates are recorded against its shapes.
 #pragma once
 
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/once_cache.h"
 #include "data/task.h"
 #include "verify/case_source.h"
 #include "verify/plan.h"
@@ -31,7 +31,10 @@ struct Reference {
 class ReferenceCache {
  public:
   ReferenceCache(WorkerPool& pool, double deadline_s, int64_t memory_bytes)
-      : pool_(pool), deadline_s_(deadline_s), memory_bytes_(memory_bytes) {}
+      : pool_(pool),
+        deadline_s_(deadline_s),
+        memory_bytes_(memory_bytes),
+        answers_(kMostAnswers, [](const auto& answer) { return answer->lost ? -1 : 1; }) {}
 
   // Blocks. One question asked by many at once is answered once. Thread rule: any thread.
   std::shared_ptr<const Reference> ask(const Task& task, const std::vector<CaseSpec>& cases, int64_t weight_seed);
@@ -42,14 +45,14 @@ class ReferenceCache {
   std::string blamed(const std::string& key) const;
 
  private:
-  using Future = std::shared_future<std::shared_ptr<const Reference>>;
+  static constexpr int64_t kMostAnswers = 4096;  // A recording of a reference is a few kilobytes.
   std::shared_ptr<const Reference> record(const std::string& key, const Task& task, const std::vector<CaseSpec>& cases,
                                           int64_t weight_seed);
   WorkerPool& pool_;
   double deadline_s_;
   int64_t memory_bytes_;
+  OnceCache<std::string, std::shared_ptr<const Reference>> answers_;
   mutable std::mutex mutex_;
-  std::map<std::string, Future> answers_;
   std::map<std::string, std::pair<int, std::string>> blamed_;  // How often, and why last.
 };
 

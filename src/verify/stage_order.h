@@ -25,8 +25,8 @@ class EveryStage : public StageOrder {
     if (done.empty()) return Stage::kExtract;
     const StageResult& last = done.back();
     bool needed = last.stage == Stage::kExtract || last.stage == Stage::kCompile;
-    bool ours = last.outcome == Outcome::kHarnessFault;
-    if (last.stage == Stage::kTime || ours || (needed && last.outcome != Outcome::kPass)) return std::nullopt;
+    bool ours = last.outcome() == Outcome::kHarnessFault;
+    if (last.stage == Stage::kTime || ours || (needed && !last.finding.passed())) return std::nullopt;
     return static_cast<Stage>(static_cast<int>(last.stage) + 1);
   }
 };
@@ -36,7 +36,7 @@ class InOrder : public StageOrder {
  public:
   std::optional<Stage> next(const std::vector<StageResult>& done) const override {
     if (done.empty()) return Stage::kExtract;
-    if (done.back().outcome != Outcome::kPass || done.back().stage == Stage::kTime) return std::nullopt;
+    if (!done.back().finding.passed() || done.back().stage == Stage::kTime) return std::nullopt;
     return static_cast<Stage>(static_cast<int>(done.back().stage) + 1);
   }
 };

@@ -89,10 +89,10 @@ std::vector<LintFlag> flags_of(const OracleAnswer& first, const OracleAnswer& ot
   std::vector<LintFlag> flags;
   auto add = [&](const char* flag, const std::string& detail) { flags.push_back({flag, detail}); };
   auto passes = [&](const Nest<BlobView>& wrong) {
-    return compare_outputs(wrong, first.outputs, first.truth).outcome == Outcome::kPass;
+    return compare_outputs(wrong, first.outputs, first.truth).passed();
   };
   Comparison self = compare_outputs(first.outputs, first.outputs, first.truth);
-  if (self.outcome != Outcome::kPass) add("fails", "its own comparison: " + self.message);
+  if (!self.passed()) add("fails", "its own comparison: " + human_text(self.finding));
   if (!same(first.again, first.outputs) && !passes(first.again))
     add("nondeterministic", "two runs under one seed differ");
   bool same_inputs = true, tensors = false;
@@ -144,9 +144,9 @@ LintReport lint_task(Verifier& verifier, const Task& task, const std::map<std::s
   if (!reference->failure.empty()) report.flags.push_back({"unrecordable", clean_message(reference->failure)});
   if (verifier.gpus() && report.flags.empty()) {
     TaskFindings found;
-    StageEnd ended = verifier.lint_on_gpu(task, sizes, &found);
+    Finding ended = verifier.lint_on_gpu(task, sizes, &found);
     for (const auto& [flag, detail] : found.flags) report.flags.push_back({flag, detail});
-    if (ended.outcome != Outcome::kPass) report.flags.push_back({"fails", clean_message(ended.message)});
+    if (!ended.passed()) report.flags.push_back({"fails", human_text(ended)});
     report.controls = found.drops_tried;
     report.seconds = now_s() - start;
     return report;
@@ -168,10 +168,9 @@ LintReport lint_task(Verifier& verifier, const Task& task, const std::map<std::s
     return answer;
   };
   OracleAnswer first = ask(101), other = first.failure.empty() ? ask(202) : OracleAnswer();
-  const std::string& failure = first.failure.empty() ? other.failure : first.failure;
-  if (!failure.empty()) {
-    bool memory = failure.find("memory") != std::string::npos || failure.find("too large") != std::string::npos;
-    report.flags.push_back({memory ? "out_of_memory" : "fails", clean_message(failure)});
+  const OracleAnswer& failed = first.failure.empty() ? other : first;
+  if (!failed.failure.empty()) {
+    report.flags.push_back({failed.out_of_memory ? "out_of_memory" : "fails", clean_message(failed.failure)});
   } else {
     auto more = flags_of(first, other);
     report.flags.insert(report.flags.end(), more.begin(), more.end());

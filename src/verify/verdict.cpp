@@ -69,18 +69,21 @@ std::optional<Outcome> outcome_from_string(const std::string& name) { return fin
 
 bool Verdict::passed(Stage stage) const {
   for (const StageResult& result : stages) {
-    if (result.stage == stage) return result.outcome == Outcome::kPass;
+    if (result.stage == stage) return result.finding.passed();
   }
   // A stage that was switched off counts as passed when the candidate went beyond it.
   return stopped_at > stage || (outcome == Outcome::kPass && stopped_at >= stage);
 }
 
-std::string Verdict::reason() const {
+const Finding& Verdict::finding() const {
+  static const Finding none;
   for (const StageResult& result : stages) {
-    if (result.outcome != Outcome::kPass) return result.message;
+    if (!result.finding.passed()) return result.finding;
   }
-  return "";
+  return none;
 }
+
+std::string Verdict::reason() const { return human_text(finding()); }
 
 namespace {
 
@@ -119,10 +122,26 @@ TimingResult timing_from_json(const Json& json, const std::string& where) {
   return timing;
 }
 
+// "outcome" and "message" are for readers; the finding has it all.
+void add_finding(const Finding& finding, Json* json) {
+  (*json)["outcome"] = to_string(finding.outcome());
+  (*json)["message"] = human_text(finding);
+  if (!finding.passed()) (*json)["finding"] = to_json(finding);
+}
+
+Finding read_finding(const Json& json, const std::string& where) {
+  auto outcome = named<Outcome>(json, "outcome", outcome_from_string, where);
+  auto it = json.find("finding");
+  if (it == json.end() && outcome != Outcome::kPass) throw usage_error("a verdict lacks a \"finding\"", where);
+  Finding finding = it == json.end() ? Finding() : finding_from_json(*it, where);
+  if (finding.outcome() == outcome) return finding;
+  throw usage_error(cat("a verdict says ", to_string(outcome), " where it found ", to_string(finding.rule())), where);
+}
+
 Json case_json(const CaseResult& result) {
-  Json json = {{"name", result.name},
-               {"outcome", result.outcome ? to_string(*result.outcome) : kSkipped},
-               {"message", result.message}};
+  Json json = {{"name", result.name}};
+  add_finding(result.finding, &json);
+  if (result.skipped) json.update({{"outcome", kSkipped}, {"message", *result.skipped}});
   if (result.worst) json["worst"] = *result.worst;
   return json;
 }
@@ -131,10 +150,11 @@ CaseResult case_from_json(const Json& json, const std::string& where) {
   if (!json.is_object()) throw usage_error("\"cases\" of a verdict must hold objects", where);
   CaseResult result;
   result.name = member<std::string>(json, "name", where);
-  if (json.value("outcome", Json()) != kSkipped) {
-    result.outcome = named<Outcome>(json, "outcome", outcome_from_string, where);
+  if (json.value("outcome", Json()) == kSkipped) {
+    result.skipped = member<std::string>(json, "message", where);
+  } else {
+    result.finding = read_finding(json, where);
   }
-  result.message = member<std::string>(json, "message", where);
   if (json.contains("worst")) result.worst = member<double>(json, "worst", where);
   return result;
 }
@@ -146,10 +166,8 @@ Json to_json(const Verdict& verdict) {
   for (const CaseResult& result : verdict.cases) cases.push_back(case_json(result));
   Json stages = Json::array();
   for (const StageResult& result : verdict.stages) {
-    stages.push_back({{"stage", to_string(result.stage)},
-                      {"outcome", to_string(result.outcome)},
-                      {"seconds", result.seconds},
-                      {"message", result.message}});
+    stages.push_back({{"stage", to_string(result.stage)}, {"seconds", result.seconds}});
+    add_finding(result.finding, &stages.back());
   }
   return {{"id", verdict.candidate_id},
           {"task", verdict.task_id},
@@ -183,8 +201,7 @@ Verdict verdict_from_json(const Json& json, const std::string& where) {
   for (const Json& item : member<Json>(json, "stages", where)) {
     if (!item.is_object()) throw usage_error("\"stages\" of a verdict must hold objects", where);
     verdict.stages.push_back({named<Stage>(item, "stage", stage_from_string, where),
-                              named<Outcome>(item, "outcome", outcome_from_string, where),
-                              member<double>(item, "seconds", where), member<std::string>(item, "message", where)});
+                              member<double>(item, "seconds", where), read_finding(item, where)});
   }
   if (json.contains("cases")) {
     for (const Json& item : member<Json>(json, "cases", where)) verdict.cases.push_back(case_from_json(item, where));
@@ -209,6 +226,9 @@ Verdict verdict_from_json(const Json& json, const std::string& where) {
   verdict.triton_launches = member<int64_t>(json, "triton_launches", where);
   verdict.sandbox_missing = strings(json, "sandbox_missing", where);
   verdict.code = member<std::string>(json, "code", where);
+  if (verdict.finding().outcome() != verdict.outcome) {
+    throw usage_error(cat("the stages of a verdict do not end as it says: ", to_string(verdict.outcome)), where);
+  }
   return verdict;
 }
 

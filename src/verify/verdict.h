@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "verify/finding.h"
 #include "verify/timing_protocol.h"
 
 namespace tritonrl {
@@ -42,17 +43,20 @@ std::optional<Outcome> outcome_from_string(const std::string& name);
 
 struct StageResult {
   Stage stage = Stage::kExtract;
-  Outcome outcome = Outcome::kPass;
-  double seconds = 0;   // Wall clock.
-  std::string message;  // For people (the policy is told less: feedback.h); no paths of this machine.
+  double seconds = 0;  // Wall clock.
+  Finding finding;     // Why the candidate went no further; kPass = it did.
+
+  Outcome outcome() const { return finding.outcome(); }
 };
 
 // How one case (case_source.h) went.
 struct CaseResult {
   std::string name;
-  std::optional<Outcome> outcome;  // Empty = skipped: the task has no such case, or its reference cannot do it.
-  std::string message;             // Why it failed or was skipped.
-  std::optional<double> worst;     // Largest error in units of what is allowed, over all inputs; empty = not compared.
+  Finding finding;              // Why it failed; kPass = it did not.
+  std::optional<double> worst;  // Largest error in units of what is allowed, over all inputs; empty = not compared.
+  std::optional<std::string> skipped;  // Why it was not run: the task has no such case, or its reference cannot do it.
+
+  std::optional<Outcome> outcome() const { return skipped ? std::nullopt : std::optional(finding.outcome()); }
 };
 
 // Where correctness was decided.
@@ -90,8 +94,8 @@ struct Verdict {
   bool passed(Stage stage) const;
   bool valid() const { return passed(Stage::kSyntax); }      // Has code that parses.
   bool compiled() const { return passed(Stage::kCompile); }  // Recorded, and every kernel compiled to a cubin.
-  // Message of that stage ("" when it passed).
-  std::string reason() const;
+  const Finding& finding() const;                            // Of that stage; kPass when it passed.
+  std::string reason() const;  // The same for people, who may read secrets; "" when it passed.
 };
 
 Json to_json(const Verdict& verdict);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/error.h"
 
 namespace tritonrl::verdict_test {
@@ -16,10 +18,11 @@ Verdict sample() {
   verdict.level = 2;
   verdict.outcome = Outcome::kWrongOutput;
   verdict.stopped_at = Stage::kTinyRun;
-  verdict.stages = {{Stage::kExtract, Outcome::kPass, 0.001, ""},
-                    {Stage::kSyntax, Outcome::kPass, 0.002, ""},
-                    {Stage::kCompile, Outcome::kPass, 0.25, ""},
-                    {Stage::kTinyRun, Outcome::kWrongOutput, 0.1, "output differs"}};
+  verdict.stages = {{Stage::kExtract, 0.001, {}},
+                    {Stage::kSyntax, 0.002, {}},
+                    {Stage::kCompile, 0.25, {}},
+                    {Stage::kTinyRun, 0.1, {Rule::kRace, "programs race"}}};
+  verdict.cases = {{"full", {Rule::kRace, "programs race"}, 0.5, {}}, {"larger", {}, {}, "there is no such case"}};
   verdict.path = VerifyPath::kInterpreter;
   verdict.speedup = 1.25;
   verdict.delegated_ops = {"aten.relu.default"};
@@ -58,7 +61,11 @@ TEST(Verdict, RoundTrip) {
   EXPECT_FALSE(to_json(verdict)["timing"].contains("clock_mhz"));
   EXPECT_FALSE(to_json(verdict)["timing"].contains("reference_bytes"));
   EXPECT_EQ(json["correct"], false);
-  EXPECT_EQ(json["reason"], "output differs");
+  EXPECT_EQ(json["reason"], "programs race");
+  EXPECT_EQ(json["stages"][3]["message"], "programs race");
+  EXPECT_EQ(json["stages"][3]["finding"], Json({{"rule", "race"}, {"message", "programs race"}}));
+  EXPECT_FALSE(json["stages"][0].contains("finding"));
+  EXPECT_EQ(json["cases"][1]["outcome"], "skipped");
   EXPECT_EQ(json["triton_compile_s"], 0.125);
   verdict.speedup.reset();
   EXPECT_TRUE(to_json(verdict)["speedup"].is_null());
@@ -98,6 +105,33 @@ TEST(Verdict, RefusesWhatItDoesNotKnow) {
   json["stages"][0]["stage"] = "parse";
   EXPECT_THROW(verdict_from_json(json, "x"), Error);
   EXPECT_THROW(verdict_from_json(Json::array(), "x"), Error);
+  const std::function<void(Json&)> spoilt[] = {
+      [](Json& j) { j["stages"][3].erase("finding"); },
+      [](Json& j) { j["stages"][3]["finding"] = "race"; },
+      [](Json& j) { j["stages"][3]["finding"]["rule"] = "no_such_rule"; },
+      [](Json& j) { j["stages"][3]["finding"].erase("rule"); },
+      [](Json& j) { j["stages"][3]["finding"]["rule"] = "deadline"; },  // Which is no wrong output.
+      [](Json& j) { j["stages"][3]["finding"]["lines"] = 3; },
+      [](Json& j) { j["stages"][3]["finding"]["line"] = "3"; },
+      [](Json& j) {
+        j["stages"][3]["finding"]["index"] = {1, "2"};
+      },
+      [](Json& j) { j["stages"][3]["finding"]["sizes"] = {1}; },
+      [](Json& j) {
+        j["stages"][3]["finding"]["secret"] = {{"seed", 1}};
+      },
+      [](Json& j) {
+        j["stages"][3]["finding"]["secret"] = {{"error", "large"}};
+      },
+      [](Json& j) { j["stages"][3]["outcome"] = "pass"; },
+      [](Json& j) { j["cases"][0]["finding"]["rule"] = "no_such_rule"; },
+      [](Json& j) { j["outcome"] = "not_finite"; },
+  };
+  for (const auto& spoil : spoilt) {
+    json = to_json(sample());
+    spoil(json);
+    EXPECT_THROW(verdict_from_json(json, "x"), Error) << json["stages"][3] << json["cases"];
+  }
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ Verdict fault(const Candidate& candidate, const std::string& what) {
   verdict.task_id = candidate.task.id;
   verdict.level = candidate.task.level;
   verdict.outcome = Outcome::kHarnessFault;
-  verdict.stages = {{Stage::kExtract, Outcome::kHarnessFault, 0, clean_message(cat("verifying failed: ", what))}};
+  verdict.stages = {{Stage::kExtract, 0, {Rule::kVerifierFailed, cat("verifying failed: ", what)}}};
   return verdict;
 }
 
@@ -150,14 +150,14 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
       new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing), std::move(lanes)));
 }
 
-StageEnd Verifier::lint_on_gpu(const Task& task, const std::map<std::string, int64_t>& sizes,
-                               TaskFindings* found) const {
+Finding Verifier::lint_on_gpu(const Task& task, const std::map<std::string, int64_t>& sizes,
+                              TaskFindings* found) const {
   GpuTools tools{lanes_.get(), references_.get(), seams_.timing.get()};
   for (int attempt = 0;; ++attempt) {
     GpuPath path(tools, task, {{"full", sizes, false, 2}}, 1, Rng(1), Rng(2));
-    StageEnd ended = path.lint(config_.oracle_deadline_s, found);
+    Finding ended = path.lint(config_.oracle_deadline_s, found);
     if (!path.worth_another_try()) return ended;
-    if (attempt == kLintAttempts - 1) throw environment_error(ended.message);
+    if (attempt == kLintAttempts - 1) throw environment_error(human_text(ended));
   }
 }
 

@@ -82,7 +82,7 @@ class Verifier {
   int64_t workers() const;
   // Null where correctness is decided by the interpreter.
   // The judge's findings about a task at these sizes. REQUIRES: gpus(). Blocks. Thread rule: any thread.
-  StageEnd lint_on_gpu(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const;
+  Finding lint_on_gpu(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const;
   const GpuLanes* gpus() const { return lanes_.get(); }
 
  private:

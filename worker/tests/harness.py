@@ -4,6 +4,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -71,13 +72,29 @@ class Zygote:
         return done, header, area
 
 
+def _outcomes():
+    """Rule -> outcome, as the verifier's table has them."""
+    with open(os.path.join(os.path.dirname(WORKER), "src", "verify", "rules.inc"), encoding="utf-8") as file:
+        rows = re.findall(r'^TRITONRL_RULE\(\w+, "(\w+)", k(\w+),', file.read(), re.MULTILINE)
+    return {rule: re.sub(r"(?<!^)(?=[A-Z])", "_", outcome).lower() for rule, outcome in rows}
+
+
+OUTCOMES = _outcomes()
+
+
 def parse_blob(blob):
+    """(header, tensor area). A failure is given its outcome, so that a rule the verifier does not know is an error."""
     try:
         size, = struct.unpack_from("<I", blob)
         header = json.loads(blob[4:4 + size])
-        return (header, blob[4 + size:]) if header.get("nonce") == NONCE else (None, b"")
-    except (struct.error, ValueError, AttributeError):
+    except (struct.error, ValueError):
         return None, b""
+    if not isinstance(header, dict) or header.get("nonce") != NONCE:
+        return None, b""
+    for failure in [header.get("failure"), *(one["failure"] for one in header.get("failures", ()))]:
+        if failure is not None:
+            failure["outcome"] = OUTCOMES[failure["rule"]]
+    return header, blob[4 + size:]
 
 
 def tensors(structure, area):
@@ -154,7 +171,7 @@ class Pair:
             "poison": poison, "max_programs": max_programs}, payload + area)
 
     def judge(self, task, candidate, constants=None, compile=True, deadline_s=60.0):
-        """(outcome, detail): "pass", "wrong_output", a failure's kind, or how the child died."""
+        """(outcome, detail): "pass", "wrong_output", a failure's outcome, or how the child died."""
         answer, area = self.oracle(task, constants)
         if not answer["ok"]:
             raise AssertionError(f"the task fails: {answer['failure']}")
@@ -178,7 +195,7 @@ def moved(ref, shift):
 def verdict(done, blob):
     if blob is None:
         return done["status"], done
-    return blob["failure"]["kind"], blob["failure"]
+    return blob["failure"]["outcome"], blob["failure"]
 
 
 @functools.cache

@@ -84,7 +84,7 @@ class ModelNew(nn.Module):
         torch._C._dynamo.guards.assert_size_stride(x, (4, 4), (1, 4))
         return x
 """, (4, 4))
-        self.assertEqual((answer["failure"]["kind"], answer["failure"]["phase"]), ("runtime_error", "forward"))
+        self.assertEqual((answer["failure"]["outcome"], answer["failure"]["phase"]), ("runtime_error", "forward"))
 
 
 if __name__ == "__main__":

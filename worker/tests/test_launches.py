@@ -107,7 +107,7 @@ class Choices(WithAnswers):
         (launch,), _, _ = self.launches(model(self.CALL.format(""), kernel), compile=True)
         self.assertEqual([dict(c["args"])["BLOCK"]["i"] for c in launch["choices"]], [256, 256])
         answer, _ = record(model(self.CALL.format(""), self.TUNED.replace("128", "100").replace("256", "96")), True)
-        self.assertEqual(answer["failure"]["kind"], "compile_error")
+        self.assertEqual(answer["failure"]["outcome"], "compile_error")
 
     def test_hooks_of_the_tuner(self):
         kernel = self.TUNED.replace("key=['n']", "key=['n'], reset_to_zero=['y_ptr'], prune_configs_by="
@@ -199,9 +199,10 @@ def kernel(x_ptr, y_ptr, n, op: tl.constexpr, kind: tl.constexpr, BLOCK: tl.cons
             source = model(self.CALL).replace(*change)
             _, answer, _ = self.launches(source)
             result, _ = run("compile", {"kernels": answer["kernels"], "spec": answer["specs"][0]})
-            self.assertEqual((result["failure"]["kind"], result["failure"]["phase"]), ("compile_error", "compile"))
+            self.assertEqual((result["failure"]["outcome"], result["failure"]["phase"]), ("compile_error", "compile"))
             line = next(i for i, text in enumerate(source.splitlines(), 1) if change[1] in text)
-            self.assertIn(f"candidate.py:{line} in ", result["failure"]["message"])
+            self.assertEqual(result["failure"]["line"], line)
+            self.assertIn(result["failure"]["kernel"], ("kernel", "helper"))
             self.assertNotIn("/", result["failure"]["message"].replace("'", ""))
 
     def test_too_much_shared_memory(self):
@@ -218,7 +219,7 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
         _, answer, _ = self.launches(model("kernel[(1,)](x, y, 512, BLOCK=128, num_warps=8, num_stages=4)", kernel),
                                      shape=(512, 512))
         result, _ = run("compile", {"kernels": answer["kernels"], "spec": answer["specs"][0]})
-        self.assertEqual(result["failure"]["kind"], "compile_error")
+        self.assertEqual(result["failure"]["outcome"], "compile_error")
         self.assertIn("out of resource", result["failure"]["message"])
 
     def test_host_code_does_not_come_along(self):
@@ -228,14 +229,14 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
         self.assertTrue(result["ok"])
         answer["kernels"][answer["specs"][0]["kernel"]]["source"] += "\nimport os\n"
         result, _ = run("compile", {"kernels": answer["kernels"], "spec": answer["specs"][0]})
-        self.assertEqual(result["failure"]["kind"], "compile_error")
+        self.assertEqual(result["failure"]["outcome"], "compile_error")
 
     def test_unusual_options(self):
         _, answer, _ = self.launches(model("kernel[(4,)](x, y, 200, BLOCK=64, maxnreg=64, enable_fp_fusion=False)"))
         self.assertEqual(answer["specs"][0]["options"]["enable_fp_fusion"], False)
         self.compiled(answer, answer["specs"][0])
         answer, _ = record(model("kernel[(4,)](x, y, 200, BLOCK=64, ptx_options='--verbose')"))
-        self.assertEqual(answer["failure"]["kind"], "unsupported")
+        self.assertEqual(answer["failure"]["outcome"], "unsupported")
 
 
 class AskingForResults(WithAnswers):

@@ -128,7 +128,7 @@ class Samples(unittest.TestCase):
                 damage(recording)
                 with self.assertRaises(Failure) as caught:
                     pack(recording)
-                self.assertEqual(caught.exception.kind, "unsupported")
+                self.assertEqual(caught.exception.rule, "not_recordable")
 
     def test_no_prefix_is_a_recording(self):
         data = pack(sample())

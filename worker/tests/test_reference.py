@@ -151,7 +151,7 @@ class Tapes(unittest.TestCase):
         for init, forward in [("self.k = torch.rand(n)[0].item()", "return x * self.k"),
                               ("pass", "return x * x.max().item()"),
                               ("pass", "return x if x.sum() > 0 else -x")]:
-            self.assertEqual(self.failure(task(init, forward))["kind"], "unsupported")
+            self.assertEqual(self.failure(task(init, forward))["outcome"], "unsupported")
 
     def test_inputs(self):
         case = self.check(task("pass", "return {'y': x.T * k, 'all': (flag, [x.sum()])}",
@@ -173,12 +173,12 @@ class Tapes(unittest.TestCase):
 
     def test_what_cannot_be_recorded_says_why(self):
         failure = self.failure("import no_such_library\n" + task("pass", "return x"))
-        self.assertEqual(failure["kind"], "unsupported")
+        self.assertEqual(failure["outcome"], "unsupported")
         self.assertIn("no_such_library", failure["message"])
         source = task("pass", "return x", "torch.randn(4, N, generator=torch.Generator().manual_seed(1))")
-        self.assertEqual(self.failure(source)["kind"], "unsupported")
+        self.assertEqual(self.failure(source)["outcome"], "unsupported")
         failure = self.failure(task("pass", "return x @ torch.ones(3, 3)"))
-        self.assertEqual((failure["kind"], failure["phase"]), ("runtime_error", "forward"))
+        self.assertEqual((failure["outcome"], failure["phase"]), ("runtime_error", "forward"))
         self.assertIn("task.py:17 in forward", failure["message"])
 
 
@@ -204,7 +204,7 @@ class InitOnTheTape(unittest.TestCase):
     def test_init_that_reads_values_is_unsupported(self):
         answer = self.record(task("self.k = float(torch.randn(n).max())", "return x * self.k").replace(
             "class Model", "class ModelNew"))
-        self.assertEqual((answer["failure"]["kind"], answer["failure"]["phase"]), ("unsupported", "init"))
+        self.assertEqual((answer["failure"]["outcome"], answer["failure"]["phase"]), ("unsupported", "init"))
         self.assertIn("candidate.py:14 in __init__", answer["failure"]["message"])
 
 

@@ -133,7 +133,7 @@ class Recording(WithZygotes):
         except BaseException:
             big = True
         return x * 2"""))
-        self.assertEqual(answer["failure"]["kind"], "unsupported")
+        self.assertEqual(answer["failure"]["outcome"], "unsupported")
 
     def test_layout_composites_become_primitives(self):
         ops = self.ops(model("return x.reshape(10, 20).T.contiguous().flatten().to(torch.float16).cuda().float()"))
@@ -261,7 +261,7 @@ class Precision(WithZygotes):
         args["cases"][1].update(name="precision", dtype="float16", additional=True)
         _, recording, _ = self.pair.recorder.run("record", args)
         self.assertEqual([case["name"] for case in recording["cases"]], ["full"])
-        self.assertEqual([(f["case"], f["failure"]["kind"]) for f in recording["failures"]],
+        self.assertEqual([(f["case"], f["failure"]["outcome"]) for f in recording["failures"]],
                          [("precision", "runtime_error")])
         args["cases"][1]["additional"] = False
         _, recording, _ = self.pair.recorder.run("record", args)
@@ -327,7 +327,7 @@ def get_init_inputs():
         for inputs in ("torch.randint(0, 9, (3, N))", "torch.randn(3, N).double()",
                        "torch.randn(3, N), torch.randn(3).half()"):
             answer, _ = self.pair.oracle(self.TASK.replace("torch.randn(3, N), 7", inputs + ", 7"), dtype="other")
-            self.assertEqual(answer["failure"]["kind"], "unsupported", inputs)
+            self.assertEqual(answer["failure"]["outcome"], "unsupported", inputs)
 
     def test_values(self):
         def first(values=None):
@@ -349,7 +349,7 @@ def get_init_inputs():
 
     def test_a_task_that_fails_says_where(self):
         answer, _ = self.pair.oracle(TASK.replace("x * 2", "x * y"))
-        self.assertEqual((answer["failure"]["kind"], answer["failure"]["phase"]), ("runtime_error", "forward"))
+        self.assertEqual((answer["failure"]["outcome"], answer["failure"]["phase"]), ("runtime_error", "forward"))
         self.assertIn("task.py:10", answer["failure"]["message"])
 
 
@@ -359,7 +359,7 @@ class Interpreting(WithZygotes):
         answer, area = self.pair.oracle(TASK)
         _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
         _, result, _ = self.pair.interpret(recording, own, answer, area, max_programs=100)
-        self.assertEqual(result["failure"]["kind"], "unsupported")
+        self.assertEqual(result["failure"]["outcome"], "unsupported")
         self.assertIn("GPU", result["failure"]["message"])
 
     def test_a_grid_too_large_for_64_bits_is_too_many_programs(self):
@@ -369,7 +369,7 @@ class Interpreting(WithZygotes):
         next(s for s in recording["cases"][0]["plan"]["tape"] if "launch" in s)["choices"][0]["grid"] = [(1 << 31) - 1, 65535, 65535]
         own = pack(recording, own)
         _, result, _ = self.pair.interpret(recording, own, answer, area)
-        self.assertEqual(result["failure"]["kind"], "unsupported")
+        self.assertEqual(result["failure"]["outcome"], "unsupported")
 
     def test_broken_guards_are_named(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 205, BLOCK=128); return y")
@@ -390,7 +390,7 @@ class Interpreting(WithZygotes):
         own = pack(recording, own)
         _, result, result_area = self.pair.interpret(recording, own, answer, area, poison=poison)
         if not result["ok"]:
-            return result["failure"]["kind"]
+            return result["failure"]["outcome"]
         good = torch.equal(tensors(result["outputs"], result_area), tensors(answer["outputs"], area))
         return "pass" if good else "wrong_output"
 
@@ -505,7 +505,7 @@ for fd in range(3, 64):
 
     def test_memory(self):
         done, payload = self.send("hoard = [bytearray(1 << 28) for _ in range(64)]", memory_bytes=1 << 30)
-        self.assertEqual(parse_blob(payload)[0]["failure"]["kind"], "out_of_memory")
+        self.assertEqual(parse_blob(payload)[0]["failure"]["outcome"], "out_of_memory")
 
     def test_children_of_a_child_die(self):
         def alive():

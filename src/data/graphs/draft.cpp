@@ -54,9 +54,9 @@ double draw_sign(Rng& rng) { return rng.uniform() < 0.5 ? -1 : 1; }
 
 Dim Draft::symbol(Role role) {
   const RoleSizes& sizes = sizes_of(role);
-  std::string name = rng.pick(sizes.names);
+  std::string name = one_of(sizes.names);
   for (int i = 2; graph.symbols.count(name) > 0; ++i)
-    name = i <= 10 ? rng.pick(sizes.names) : cat(sizes.names[0], i - 9);
+    name = !plain && i <= 10 ? rng.pick(sizes.names) : cat(sizes.names[0], plain ? i : i - 9);
   auto differing = [&](const std::vector<int64_t>& from, bool tiny) {
     int64_t value = rng.pick(from);
     for (int tries = 0; tries < 8; ++tries) {
@@ -74,7 +74,7 @@ Dim Draft::symbol(Role role) {
 
 int Draft::add_input(const Shape& shape, Type input_type, std::string draw, double (*sample)(Rng&), double low,
                      double high) {
-  if (inputs_ == kMaxInputs) return -1;
+  if (inputs_ == (plain ? kMaxPlainInputs : kMaxInputs)) return -1;
   Node node;
   node.kind = Node::Kind::kInput;
   node.shape = shape;
@@ -92,7 +92,7 @@ int Draft::input(const Shape& shape, bool positive) {
   std::string type_argument = type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(type));
   if (positive)
     return add_input(shape, type, cat("torch.rand({shape}", type_argument, ") + 0.5"), draw_positive, 0.5, 1.5);
-  if (chance(0.12))
+  if (!plain && chance(0.12))
     return add_input(shape, type, cat("torch.randn({shape}", type_argument, ") * 0.5"), draw_half, -2.5, 2.5);
   return add_input(shape, type, cat("torch.randn({shape}", type_argument, ")"), draw_normal, -5, 5);
 }
@@ -125,7 +125,19 @@ int Draft::parameter(const Shape& shape, const std::string& draw, const std::str
   return graph.add(std::move(node));
 }
 
+// A new input of the same shape, one number a column or one a row; or the first input again.
+int Draft::plain_other(const Shape& wanted, int not_this, bool positive, bool may_broadcast) {
+  double draw = rng.uniform();
+  if (graph[not_this].type != type || wanted.size() != 2 || wanted[0].is_one() || wanted[1].is_one()) return -1;
+  if (!positive && draw < 0.25 && not_this != 0 && graph[0].shape == wanted) return 0;
+  Shape shape = wanted;
+  if (may_broadcast && draw > 0.8) shape.erase(shape.begin());
+  if (may_broadcast && draw > 0.6 && draw <= 0.8) shape[1] = Dim();
+  return input(shape, positive);
+}
+
 int Draft::other(const Shape& wanted, int not_this, bool positive, bool may_broadcast) {
+  if (plain) return plain_other(wanted, not_this, positive, may_broadcast);
   double draw = rng.uniform();
   if (!positive && draw < 0.35) {  // An earlier value.
     std::vector<int> fitting;
@@ -150,8 +162,7 @@ int Draft::other(const Shape& wanted, int not_this, bool positive, bool may_broa
   }
   if (graph[not_this].type != type) return -1;
   if (!positive && draw > 0.88 && elements(shape) <= 4096) {
-    return parameter(shape, "torch.randn({shape})",
-                     member(pick<std::string>({"scale", "bias", "offset", "gain", "shift"})));
+    return parameter(shape, "torch.randn({shape})", member(one_of({"scale", "bias", "offset", "gain", "shift"})));
   }
   return input(shape, positive);
 }

@@ -13,7 +13,7 @@
 namespace tritonrl::graphs {
 
 constexpr int kSamples = 256;
-constexpr int kMaxInputs = 4;
+constexpr int kMaxInputs = 4, kMaxPlainInputs = 3;
 
 // Roles of dimensions: they decide names and sizes.
 enum class Role {
@@ -33,11 +33,12 @@ enum class Role {
 
 class Draft {
  public:
-  Draft(Type type, bool gpu_sizes, Rng rng) : rng(rng), type(type), gpu_(gpu_sizes) {}
+  Draft(Type type, bool gpu_sizes, bool plain, Rng rng) : rng(rng), type(type), plain(plain), gpu_(gpu_sizes) {}
 
   TensorGraph graph;
   Rng rng;
-  const Type type;  // Of the floating-point inputs and parameters.
+  const Type type;   // Of the floating-point inputs and parameters.
+  const bool plain;  // Chains over (M, N): names and operands come in one way only.
 
   // A new symbol; sizes differ from those of every other one where they can.
   Dim symbol(Role role);
@@ -54,6 +55,8 @@ class Draft {
   int compute(Node node, const std::vector<double>& samples, double low, double high, bool exact = false);
   // The next free name for a module: "norm", "norm2" ...
   std::string member(const std::string& base);
+  // One of several ways to say the same; the first in plain drafts.
+  std::string one_of(const std::vector<std::string>& words) { return plain ? words[0] : rng.pick(words); }
 
   const Values& values(int node) const { return graph[node].values; }
   const Shape& shape(int node) const { return graph[node].shape; }
@@ -72,6 +75,7 @@ class Draft {
   }
 
  private:
+  int plain_other(const Shape& shape, int not_this, bool positive, bool may_broadcast);
   int add_input(const Shape& shape, Type type, std::string draw, double (*sample)(Rng&), double low, double high);
   bool gpu_;
   int inputs_ = 0;

@@ -105,7 +105,7 @@ int build_pointwise(Draft& draft, const Operator& op, int x) {
     if (other < 0) return -1;
     node.operands.push_back(other);
   }
-  if (op.arity == 2 && op.domain == Domain::kAny && draft.chance(0.25) &&
+  if (!draft.plain && op.arity == 2 && op.domain == Domain::kAny && draft.chance(0.25) &&
       draft.shape(x) == draft.shape(node.operands[1])) {
     std::swap(node.operands[0], node.operands[1]);
   }

@@ -73,7 +73,7 @@ int build_layer_norm(Draft& draft, const Operator& op, int x) {
   node.numbers = draft.pick(op.attributes);
   node.operands = {x};
   bool weight = draft.chance(0.75), bias = weight && !rms && draft.chance(0.8);
-  node.member = draft.member(draft.chance(0.6) ? "norm" : rms ? "rms" : "ln");
+  node.member = draft.member(draft.plain || draft.chance(0.6) ? "norm" : rms ? "rms" : "ln");
   std::string sizes = over == 1 ? "{0}" : "({0}, {1})";
   std::string eps = !rms && node.numbers[0] == 1e-5 ? "" : cat(", eps=", python_float(node.numbers[0]));
   node.module = cat("nn.", rms ? "RMSNorm(" : "LayerNorm(", sizes, eps, weight ? "" : ", elementwise_affine=False",
@@ -224,7 +224,7 @@ int build_linear(Draft& draft, const Operator& op, int x) {
   if (product(Shape(node.shape.begin(), node.shape.end() - 1)).is_one()) return -1;  // One row is no product.
   Dim columns = draft.symbol(Role::kFeatures);
   bool bias = draft.chance(0.7);
-  node.member = draft.member(draft.pick<std::string>({"linear", "fc", "proj"}));
+  node.member = draft.member(draft.one_of({"linear", "fc", "proj"}));
   node.module = cat("nn.Linear({0}, {1}", bias ? "" : ", bias=False", type_argument(draft), ")");
   node.module_dims = {inner, columns};
   node.ints["bias"] = bias;

@@ -24,8 +24,8 @@ int apply(Draft& draft, const char* name, int x) { return x < 0 ? -1 : must(name
 
 // Where graphs begin. Shapes of size 1 and single-element dimensions are in the mix.
 int first_input(Draft& draft) {
-  double draw = draft.rng.uniform();
-  bool positive = draft.chance(0.15);
+  double draw = draft.plain ? 0.2 : draft.rng.uniform();
+  bool positive = draft.chance(draft.plain ? 0.06 : 0.15);
   if (draw < 0.12) return draft.input({draft.symbol(Role::kLong)}, positive);
   if (draw < 0.45) return draft.input({draft.symbol(Role::kRows), draft.symbol(Role::kColumns)}, positive);
   if (draw < 0.70) {
@@ -56,28 +56,29 @@ int first_input(Draft& draft) {
 // The operator before says which may follow: casts and movement in a row are noise.
 bool may_follow(const Draft& draft, const Operator& op, int x) {
   const Operator* before = draft.graph[x].op;
+  if (draft.plain) {
+    bool needs_positive = op.domain == Domain::kNotNegative || op.domain == Domain::kPositive;
+    if (before != nullptr && op.family == "matmul") return false;
+    // Inputs are positive where that is needed and nowhere else, or one computation would be two graphs.
+    if (before == nullptr && (draft.values(x).low > 0) != needs_positive) return false;
+  }
   if (before == nullptr) return true;
   if (before->name == op.name && op.family != "matmul" && op.family != "conv") return false;
   return !(before->family == op.family && (op.family == "movement" || op.family == "cast" || op.family == "norm" ||
                                            op.family == "softmax" || op.family == "loss" || op.family == "scan"));
 }
 
-int one_more(Draft& draft, int x) {
+int one_more(Draft& draft, const OperatorSet& from, int x) {
   int64_t total = 0;
-  for (const Operator& op : operators()) total += op.weight;
+  for (const Operator* op : from) total += op->weight;
+  if (total == 0) return -1;
   for (int attempt = 0; attempt < kOperatorTries; ++attempt) {
     int64_t at = draft.rng.below(total);
-    const Operator* chosen = nullptr;
-    for (const Operator& op : operators()) {
-      at -= op.weight;
-      if (at < 0) {
-        chosen = &op;
-        break;
-      }
-    }
-    if (!may_follow(draft, *chosen, x)) continue;
+    auto chosen = from.begin();
+    while ((at -= (*chosen)->weight) >= 0) ++chosen;
+    if (!may_follow(draft, **chosen, x)) continue;
     Draft kept = draft;
-    int node = chosen->build(draft, *chosen, x);
+    int node = (*chosen)->build(draft, **chosen, x);
     if (node >= 0) return node;
     // What the attempt added (inputs, symbols) goes; the random stream moves on.
     draft.graph = std::move(kept.graph);
@@ -262,7 +263,9 @@ const std::vector<std::string>& fusion_names() {
 }
 
 std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
-  Draft draft(config.type, config.gpu_sizes, rng);
+  static const OperatorSet all = select_operators({"all"});
+  const OperatorSet& from = config.operators ? *config.operators : all;
+  Draft draft(config.type, config.gpu_sizes, config.plain, rng);
   int current = -1;
   if (config.fusion) {
     const Fusion& fusion = draft.pick(fusions());
@@ -274,8 +277,8 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
     if (current < 0) return std::nullopt;
   }
   while (draft.graph.compute_nodes() < config.nodes) {
-    current = one_more(draft, current);
-    if (current < 0 || draft.rank(current) > 5) return std::nullopt;
+    current = one_more(draft, from, current);
+    if (current < 0 || draft.rank(current) > 5 || (config.plain && draft.rank(current) == 0)) return std::nullopt;
     const Node& node = draft.graph[current];
     bool last = draft.graph.compute_nodes() >= config.nodes;
     if (node.type == Type::kInt64 && !last) return std::nullopt;
@@ -283,7 +286,7 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
   if (draft.graph.compute_nodes() > config.nodes && !config.fusion) return std::nullopt;
   draft.graph.outputs = {current};
   // Now and then a value on the way is an output too.
-  if (draft.graph.compute_nodes() >= 2 && draft.chance(0.08)) {
+  if (!config.plain && draft.graph.compute_nodes() >= 2 && draft.chance(0.08)) {
     std::vector<int> earlier;
     for (size_t i = 0; i + 1 < draft.graph.nodes.size(); ++i) {
       const Node& node = draft.graph.nodes[i];

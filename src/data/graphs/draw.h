@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws whole graphs: random DAGs grown one operator at a time, and the named fusions everyone writes kernels for.
+// Draws whole graphs: random DAGs grown one operator at a time, the named fusions everyone writes kernels for, and
+// plain chains over one (M, N) tensor.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "data/graphs/tensor_graph.h"
+#include "data/graphs/operators.h"
 
 namespace tritonrl::graphs {
 
@@ -17,6 +18,8 @@ struct DrawConfig {
   Type type = Type::kFloat32;
   bool gpu_sizes = false;
   bool fusion = false;  // Begin with a named fusion.
+  bool plain = false;   // A chain over (M, N): each operator works on the value before, one kernel does them all.
+  const OperatorSet* operators = nullptr;  // To draw from; null = all of them.
 };
 
 // Names of the fusions: "conv_bn_relu", "attention" ...

@@ -19,13 +19,12 @@
 #include "data/graphs/triton_plan.h"
 #include "data/graphs/triton_writer.h"
 #include "data/python_source.h"
-#include "data/synth.h"
 #include "data/task_facts.h"
 
 namespace tritonrl::graphs::graphs_test {
 namespace {
 
-std::vector<Task> make(const GraphSynthConfig& config, int64_t count) {
+std::vector<Task> make(const SynthConfig& config, int64_t count) {
   GraphStream stream(config);
   std::vector<Task> tasks;
   for (int64_t i = 0; i < count; ++i) tasks.push_back(stream.next());
@@ -51,7 +50,7 @@ TEST(Operators, TableIsSound) {
 }
 
 TEST(Graphs, EveryOperatorIsDrawnAndParses) {
-  GraphSynthConfig config;
+  SynthConfig config;
   config.dtypes = {"float32", "float16", "bfloat16"};
   config.max_nodes = 4;
   std::set<std::string> missing;
@@ -72,7 +71,7 @@ TEST(Graphs, EveryOperatorIsDrawnAndParses) {
 
 TEST(Graphs, SameSeedSameTasksAndNoGraphTwice) {
   auto a = make({}, 400), b = make({}, 400);
-  GraphSynthConfig other;
+  SynthConfig other;
   other.seed = 8;
   auto c = make(other, 400);
   std::set<std::string> hashes, ids;
@@ -97,7 +96,7 @@ TEST(Graphs, StreamGoesOnWhereAnotherStopped) {
 }
 
 TEST(Graphs, ConfigIsChecked) {
-  GraphSynthConfig config;
+  SynthConfig config;
   config.dtypes = {"float8"};
   EXPECT_THROW(GraphStream{config}, Error);
   config = {};
@@ -109,7 +108,7 @@ TEST(Graphs, ConfigIsChecked) {
 }
 
 TEST(Graphs, DtypesAndSizesAreThoseAskedFor) {
-  GraphSynthConfig config;
+  SynthConfig config;
   config.dtypes = {"float32"};
   config.only_covered = true;
   for (const Task& task : make(config, 60)) {
@@ -117,7 +116,7 @@ TEST(Graphs, DtypesAndSizesAreThoseAskedFor) {
     EXPECT_FALSE(task.solution.empty());
     EXPECT_LE(facts_of(task).elements, 200000) << task.source;
   }
-  config.sizes = "gpu";
+  config.sizes = SizeRange::kGpu;
   config.only_covered = false;
   int64_t large = 0;
   for (const Task& task : make(config, 60)) large += facts_of(task).elements >= 1000000;
@@ -181,17 +180,120 @@ TEST(Graphs, ValuesAreNeitherConstantNorLarge) {
   }
 }
 
-// The quickstart's task set is what its published results belong to.
-TEST(Graphs, RecipesStayAsTheyWere) {
+// What was made with a version is made by the next: results and corpora belong to a stream.
+TEST(Graphs, VariedStreamStaysAsItWas) {
+  std::string all;
+  for (const Task& task : make({}, 600)) all += json_line(to_json(task)) + "\n";
+  EXPECT_EQ(content_hash(all), "863782e75fef0f17bbdaa8d5dc9496cb");
+}
+
+SynthConfig plain(const std::vector<std::string>& words) {
   SynthConfig config;
-  config.families = {.elementwise = 1, .reduction = 0, .softmax = 0, .norm = 0, .gemm = 0};
-  auto digest = [](const std::vector<Task>& tasks) {
-    std::string all;
-    for (const Task& task : tasks) all += json_line(to_json(task)) + "\n";
-    return content_hash(all);
+  config.style = SynthStyle::kPlain;
+  config.operators = words;
+  config.dtypes = {"float32"};
+  config.max_nodes = 4;
+  return config;
+}
+
+std::vector<Task> make_level(const SynthConfig& config, int level, int64_t most) {
+  GraphStream stream(config);
+  std::vector<Task> tasks;
+  while (static_cast<int64_t>(tasks.size()) < most) {
+    auto task = stream.next_of_level(level);
+    if (!task) break;
+    tasks.push_back(*std::move(task));
+  }
+  return tasks;
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  return (text.size() - replace_all(text, part, "").size()) / part.size();
+}
+
+TEST(Operators, AreChosenByWord) {
+  auto names = [](const std::vector<std::string>& words) {
+    std::vector<std::string> out;
+    for (const Operator* op : select_operators(words)) out.push_back(op->name);
+    return out;
   };
-  EXPECT_EQ(digest(synthesise(config, 600, 600)), "f8dca0ae43b05196f65489b19c92d245");
-  EXPECT_EQ(digest(synthesise({}, 800, 1600)), "4c381d48d2bec44ad0f74b0587be996e");
+  EXPECT_EQ(names({"all"}).size(), operators().size());
+  EXPECT_EQ(names({"core"}).size(), 29u);
+  EXPECT_THAT(names({"softmax"}), testing::ElementsAre("softmax", "softmin", "log_softmax"));
+  EXPECT_THAT(names({"linear", "relu", "core"}), testing::AllOf(testing::Contains("linear"), testing::SizeIs(30)));
+  try {
+    names({"elementwize"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.hint(), testing::HasSubstr("'elementwise'"));
+  }
+  SynthConfig config;
+  config.operators = {"elementwise", "softmax"};
+  std::set<std::string> wanted = {"relu", "softmax"};
+  for (const Task& task : make(config, 150)) {
+    EXPECT_EQ(task.source.find("nn.Linear"), std::string::npos) << "a named fusion brought it";
+    std::erase_if(wanted, [&](const std::string& op) { return task.name.find(op) != std::string::npos; });
+  }
+  EXPECT_THAT(wanted, testing::IsEmpty());
+  config.style = SynthStyle::kPlain;
+  config.operators = {"conv", "movement"};
+  EXPECT_THROW(config.validate(), Error);
+}
+
+TEST(Plain, OneKernelOneStyleAndShort) {
+  std::set<std::string> hashes, families = {"relu", "add", "sum", "softmax", "layer_norm", "linear", "matmul"};
+  for (const Task& task : make(plain({"all"}), 400)) {
+    EXPECT_EQ(first_syntax_error(task.source), 0) << task.source;
+    EXPECT_EQ(first_syntax_error(task.solution), 0) << task.solution;
+    EXPECT_NO_THROW(task_from_json(to_json(task), task.id));
+    EXPECT_TRUE(hashes.insert(task.graph_hash).second) << task.name;
+    EXPECT_EQ(count(task.solution, "def kernel("), 1u) << task.solution;
+    EXPECT_EQ(count(task.solution, "kernel[("), 1u) << task.solution;
+    EXPECT_EQ(task.solution.find("#"), std::string::npos);
+    EXPECT_LE(task.difficulty, 4);
+    EXPECT_LT(task.solution.size(), 2200u) << task.solution;
+    EXPECT_LE(facts_of(task).elements, 100000) << task.source;
+    std::erase_if(families, [&](const std::string& op) { return task.name.find(op) != std::string::npos; });
+  }
+  EXPECT_THAT(families, testing::IsEmpty());
+}
+
+// A policy of 135M parameters learns this in minutes: every line of the source has its one line in the kernel.
+TEST(Plain, AStepOfTheSourceIsALineOfTheKernel) {
+  for (const Task& task : make_level(plain({"core"}), 2, 100)) {
+    std::string body = task.source.substr(task.source.find("def forward"));
+    body = body.substr(0, body.find("return"));
+    std::string kernel = task.solution.substr(0, task.solution.find("class ModelNew"));
+    EXPECT_EQ(count(body, "        x = "), static_cast<size_t>(task.difficulty)) << task.source;
+    EXPECT_EQ(count(kernel, "    x = "), static_cast<size_t>(task.difficulty) + 1) << task.solution;
+    EXPECT_EQ(count(body, "r = x"), count(kernel, "r = x"));
+    EXPECT_LT(task.solution.size(), 1000u) << task.solution;
+  }
+}
+
+TEST(Plain, SingleOperatorsRunOutAndFusionsDoNot) {
+  auto core = make_level(plain({"core"}), 1, 1000), many = make_level(plain({"elementwise"}), 1, 1000);
+  EXPECT_GE(core.size(), 64u);
+  EXPECT_LE(core.size(), 80u);
+  EXPECT_GE(many.size(), 150u);
+  std::set<std::string> solutions;
+  for (const Task& task : core) {
+    solutions.insert(task.solution);
+    EXPECT_EQ(task.level, 1);
+    EXPECT_EQ(task.difficulty, 1);
+  }
+  EXPECT_GE(solutions.size() + 2, core.size()) << "another graph is another computation, but for clamp and hardtanh";
+  auto chains = make_level(plain({"core"}), 2, 2000);
+  EXPECT_EQ(chains.size(), 2000u);
+}
+
+TEST(Plain, LevelsDoNotDependOnEachOther) {
+  GraphStream both(plain({"core"}));
+  auto ones = make_level(plain({"core"}), 1, 10), twos = make_level(plain({"core"}), 2, 10);
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(to_json(*both.next_of_level(2)), to_json(twos[i]));
+    EXPECT_EQ(to_json(*both.next_of_level(1)), to_json(ones[i]));
+  }
 }
 
 // Runs sources and solutions side by side in Triton's interpreter.
@@ -236,21 +338,35 @@ print(bad, "differ")
 sys.exit(1 if bad else 0)
 )PY";
 
-TEST(Graphs, SolutionsComputeWhatSourcesDo) {
+void expect_same_answers(const std::vector<Task>& tasks) {
   namespace fs = std::filesystem;
   fs::path folder = fs::temp_directory_path() / cat("graphs_test_", ::getpid());
   fs::create_directories(folder);
-  GraphSynthConfig config;
-  config.dtypes = {"float32"};
-  config.only_covered = true;
   std::string lines;
-  for (const Task& task : make(config, 120)) lines += json_line(to_json(task)) + "\n";
+  for (const Task& task : tasks) lines += json_line(to_json(task)) + "\n";
   write_file(folder / "tasks.jsonl", lines);
   write_file(folder / "run.py", kRun);
   std::string command = cat(python_program(), " -W ignore ", (folder / "run.py").string(), " ", folder.string());
   int status = std::system(command.c_str());
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the lines above name the tasks whose solutions differ";
   fs::remove_all(folder);
+}
+
+TEST(Graphs, SolutionsComputeWhatSourcesDo) {
+  SynthConfig config;
+  config.dtypes = {"float32"};
+  config.only_covered = true;
+  expect_same_answers(make(config, 120));
+}
+
+TEST(Plain, SolutionsComputeWhatSourcesDo) {
+  auto tasks = make_level(plain({"elementwise"}), 1, 1000);
+  for (const Task& task : make(plain({"all"}), 200)) tasks.push_back(task);
+  SynthConfig half = plain({"all"});
+  half.dtypes = {"float16"};
+  half.seed = 8;
+  for (const Task& task : make(half, 40)) tasks.push_back(task);
+  expect_same_answers(tasks);
 }
 
 }  // namespace

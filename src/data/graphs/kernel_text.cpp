@@ -81,6 +81,13 @@ std::string KernelText::assign(const std::string& stem, const std::string& text)
   return name;
 }
 
+std::string KernelText::result(const std::string& stem, const std::string& text) {
+  if (!style().plain) return assign(stem, text);
+  kept_ = keeps_first_input(graph());
+  line("x = " + text);
+  return "x";
+}
+
 std::string KernelText::pointer(int node, bool) {
   for (const auto& [known, name] : pointers_) {
     if (known == node) return name;
@@ -167,6 +174,7 @@ std::string KernelText::offset_of(const Shape& shape, const Place& place) {
 std::string KernelText::load(int id, const std::string& offset, const std::string& mask, const std::string& other) {
   std::string address = pointer(id) + (offset.empty() ? "" : " + " + offset);
   std::string text = mask.empty()            ? cat("tl.load(", address, ")")
+                     : other.empty()         ? cat("tl.load(", address, ", ", mask, ")")
                      : style().keyword_other ? cat("tl.load(", address, ", mask=", mask, ", other=", other, ")")
                                              : cat("tl.load(", address, ", ", mask, ", ", other, ")");
   Type type = graph()[id].type;
@@ -238,6 +246,7 @@ std::string KernelText::key(int node, const Place& place) const {
 std::string KernelText::value(int id, const Place& place) {
   const Node& node = graph()[id];
   if (auto it = members_.find(id); it != members_.end()) return it->second;
+  if (kept_ && id == 0) return "r";
   std::string known = key(id, place);
   if (auto it = known_.find(known); it != known_.end()) return it->second;
   int home = file_.plan.home[static_cast<size_t>(id)];
@@ -249,8 +258,9 @@ std::string KernelText::value(int id, const Place& place) {
             : file_.naming.values.at(static_cast<size_t>(std::max(0, file_.plan.from[static_cast<size_t>(id)])));
     if (size_t dot = stem.rfind('.'); dot != std::string::npos) stem = stem.substr(dot + 1);
     std::string offset = offset_of(node.shape, place), mask = mask_of(node.shape, place);
-    std::string text = load(id, offset, mask, node.type == Type::kInt64 ? "0" : "0.0");
-    name = assign(stem, text);
+    std::string other = style().plain ? "" : node.type == Type::kInt64 ? "0" : "0.0";
+    name = assign(stem, load(id, offset, mask, other));
+    if (style().plain && id == 0 && keeps_first_input(graph())) line("r = x");
   } else if (node.op->work == Work::kPointwise) {
     name = pointwise(id, place);
   } else if (node.op->work == Work::kRow) {
@@ -286,7 +296,14 @@ std::string KernelText::pointwise(int id, const Place& place) {
     return assign(chosen.empty() ? "act" : stem, cat(call, "(", join(tensors, ", "), ")"));
   }
   // A value read as part of an expression must not fall apart: names only.
-  return assign(stem, fill_template(text, tensors, node.numbers));
+  return result(stem, fill_template(text, tensors, node.numbers));
+}
+
+std::string KernelText::masked(const std::string& variable, const std::string& fill) {
+  std::string text = cat("tl.where(", row_mask, ", ", variable, ", ", fill, ")");
+  if (!style().plain) return assign("masked", text);
+  line(cat(variable, " = ", text));
+  return variable;
 }
 
 std::string KernelText::row(int id) {
@@ -294,11 +311,7 @@ std::string KernelText::row(int id) {
   CHECK(!row_index.empty()) << node.op->name << " outside of a row kernel";
   const Shape& full = graph()[node.operands[0]].shape;
   std::string text = node.op->triton, x = value(node.operands[0], row_place), y;
-  auto masked = [&](const std::string& variable) {
-    std::string fill = node.op->fill;
-    return assign("masked", cat("tl.where(", row_mask, ", ", variable, ", ", fill, ")"));
-  };
-  std::string m = text.find("{m}") != std::string::npos ? masked(x) : "";
+  std::string m = text.find("{m}") != std::string::npos ? masked(x, node.op->fill) : "";
   size_t tensors = static_cast<size_t>(node.op->arity);
   if (tensors == 2) {
     const Node& second = graph()[node.operands[1]];
@@ -309,7 +322,7 @@ std::string KernelText::row(int id) {
     }
     y = value(node.operands[1], rows);
   }
-  if (text.find("{m2}") != std::string::npos) text = replace_all(text, "{m2}", masked(y));
+  if (text.find("{m2}") != std::string::npos) text = replace_all(text, "{m2}", masked(y, node.op->fill));
   if (text.find("{t}") != std::string::npos)
     text = replace_all(text, "{t}", fresh(node.op->fill[0] == 'f' ? "top" : "mean"));
   if (text.find("{t2}") != std::string::npos) text = replace_all(text, "{t2}", fresh("part"));
@@ -322,15 +335,15 @@ std::string KernelText::row(int id) {
   comment(node.op->name + " along the row");
   for (size_t i = 0; i + 1 < lines.size(); ++i) line(lines[i]);
   std::string stem = style().names == 1 ? node.op->name + "_out" : node.op->scalar_rows ? "total" : "r";
-  std::string result = assign(stem, lines.back());
+  std::string out = result(stem, lines.back());
   // Affine parameters of norms.
   if (node.op->family == "norm" && node.operands.size() > tensors) {
     for (size_t i = tensors; i < node.operands.size(); ++i) {
       std::string p = value(node.operands[i], broadcast_place(row_place, full, graph()[node.operands[i]].shape));
-      result = assign(stem, cat(result, i == tensors ? " * " : " + ", p));
+      out = result(stem, cat(out, i == tensors ? " * " : " + ", p));
     }
   }
-  return result;
+  return out;
 }
 
 std::string KernelText::moved(int id, const Place& place) {
@@ -473,7 +486,7 @@ std::vector<std::string> KernelText::arguments() const {
   for (const auto& [name, host] : sizes_) {
     if (mentions(signature, name)) out.push_back(host);
   }
-  for (const auto& [name, host] : constants_) out.push_back(name + "=" + host);
+  for (const auto& [name, host] : constants_) out.push_back(style().plain ? host : name + "=" + host);
   return out;
 }
 

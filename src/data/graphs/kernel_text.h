@@ -51,6 +51,8 @@ class KernelText {
   void close();
   std::string fresh(const std::string& stem);  // An unused name.
   std::string assign(const std::string& stem, const std::string& text);
+  // The result of a node: plain kernels keep it in x.
+  std::string result(const std::string& stem, const std::string& text);
 
   // --- Arguments.
   std::string pointer(int node, bool store = false);  // "x_ptr".
@@ -90,6 +92,7 @@ class KernelText {
   const std::string& name() const { return name_; }
 
  private:
+  std::string masked(const std::string& variable, const std::string& fill);
   std::string pointwise(int node, const Place& place);
   std::string row(int node);
   std::string moved(int node, const Place& place);
@@ -99,6 +102,7 @@ class KernelText {
   int kernel_;
   std::string name_;
   int indent_ = 1;
+  bool kept_ = false;  // Plain: x is computed, the first input is in r.
   std::vector<std::pair<std::string, std::string>> head_;
   std::string body_;
   std::vector<std::pair<int, std::string>> pointers_;
@@ -109,6 +113,18 @@ class KernelText {
   std::vector<std::map<std::string, std::string>> outer_known_;
   std::set<std::string> names_;
 };
+
+// Pieces of all writers: the name of the block size, a kernel's own name, its launch, and the stores of what it leaves
+// behind, all at one place.
+std::string block_name(const Style& style);
+std::string kernel_name(FileText& file, const KernelPlan& plan, const std::string& fallback);
+void launch(const KernelText& kernel, const std::string& grid, std::vector<std::string>& host, int warps = 0);
+void store_all(KernelText& kernel, const KernelPlan& plan, const Place& place, const Shape& shape);
+
+// Writers of triton_products.cpp, as write_kernel().
+std::string gemm_kernel(FileText& file, int kernel, std::vector<std::string>& host);
+std::string direct_conv(FileText& file, int kernel, std::vector<std::string>& host);
+std::string implicit_gemm_conv(FileText& file, int kernel, std::vector<std::string>& host);
 
 // One writer a kind of kernel (triton_kernels.cpp). Each returns the kernels' texts and appends the lines that launch
 // them to `host`.

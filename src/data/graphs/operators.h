@@ -8,12 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "data/element_ops.h"
 #include "data/graphs/tensor_graph.h"
 
 namespace tritonrl::graphs {
 
 class Draft;
+
+// Where an operator may be applied, so that no draw of the inputs can overflow or leave its domain.
+enum class Domain {
+  kAny,
+  kSmall,        // x at most 6: exponentials.
+  kNotNegative,  // x at least 0.
+  kPositive,     // x at least 0.1; nearer to 0 a root or logarithm would magnify rounding errors.
+  kDivisor,      // The last operand at least 0.1 (it is drawn from [0.5, 1.5)).
+};
 
 // What kind of kernel an operator needs.
 enum class Work {
@@ -47,8 +55,9 @@ struct Operator {
   std::string finish;        // Window: the result in terms of acc.
   bool then_mean = false;    // Losses: reduced over everything afterwards, by mean or sum (ints["sum"]).
   Domain domain = Domain::kAny;
-  bool jumps = false;
-  bool commutative = false;
+  bool jumps = false;        // Not continuous: only ever applied to an input as it is, where rounding flips nothing.
+  bool commutative = false;  // y and x may be swapped.
+  bool core = false;         // Of the small set that a small policy learns in minutes.
   bool scalar_rows = false;  // Row: one number per row, the dimensions go or become 1.
   std::vector<std::vector<double>> attributes = {{}};
   double (*value)(const double* operands, const double* attributes) = nullptr;              // Pointwise, on numbers.
@@ -61,6 +70,16 @@ struct Operator {
 const std::vector<Operator>& operators();
 // Null when there is none.
 const Operator* find_operator(const std::string& name);
+
+using OperatorSet = std::vector<const Operator*>;
+// Operators by words: "all", "core", a family, or a name; in the table's order. Throws Error (usage) for another word.
+OperatorSet select_operators(const std::vector<std::string>& words);
+
+// "0.1", "-2.0": a Python float that is as short as it can be.
+std::string python_float(double value);
+// Fills a template; operands and attributes in order.
+std::string fill_template(std::string text, const std::vector<std::string>& operands,
+                          const std::vector<double>& attributes);
 
 // Tables, one a file. Internal.
 std::vector<Operator> pointwise_operators();

@@ -90,15 +90,26 @@ size_t count_of(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-Naming name_everything(const TensorGraph& graph, Rng rng) {
+bool keeps_first_input(const TensorGraph& graph) {
+  bool computed = false;
+  for (const Node& node : graph.nodes) {
+    if (node.kind != Node::Kind::kCompute) continue;
+    if (computed && std::find(node.operands.begin(), node.operands.end(), 0) != node.operands.end()) return true;
+    computed = true;
+  }
+  return false;
+}
+
+Naming name_everything(const TensorGraph& graph, bool plain, Rng rng) {
   Naming naming;
+  naming.plain = plain;
   naming.values.resize(graph.nodes.size());
   static const std::vector<std::vector<std::string>> kInputNames = {{"x", "y", "z", "w"},
                                                                     {"a", "b", "c", "d"},
                                                                     {"x", "other", "third", "fourth"},
                                                                     {"x1", "x2", "x3", "x4"},
                                                                     {"inp", "aux", "extra", "rest"}};
-  const auto& names = rng.pick(kInputNames);
+  const auto& names = plain ? kInputNames[0] : rng.pick(kInputNames);
   static const std::vector<std::vector<std::string>> kInnerNames = {{"h"}, {"t"}, {"out"}, {"v"}, {"y_"}};
   const std::string stem = rng.pick(kInnerNames)[0];
   std::set<std::string> taken;
@@ -116,6 +127,8 @@ Naming name_everything(const TensorGraph& graph, Rng rng) {
       taken.insert(name);
     } else if (node.kind == Node::Kind::kParameter) {
       naming.values[i] = "self." + node.member;
+    } else if (plain) {
+      naming.values[i] = names[0];
     } else {
       std::string name;
       do name = cat(stem, count++ ? cat(count) : "");
@@ -158,8 +171,9 @@ Naming name_everything(const TensorGraph& graph, Rng rng) {
 }
 
 std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng) {
-  bool nested = rng.uniform() < 0.35, one_name = rng.uniform() < 0.3;
-  std::string body;
+  bool nested = rng.uniform() < 0.35 && !naming.plain, one_name = rng.uniform() < 0.3;
+  bool kept = naming.plain && keeps_first_input(graph);
+  std::string body = kept ? "        r = x\n" : "";
   std::vector<std::string> texts = naming.values;
   std::vector<std::string> arguments, drawn;
   for (int input : naming.inputs) {
@@ -183,6 +197,7 @@ std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng
     std::vector<std::string> operands;
     for (int operand : node.operands) operands.push_back(texts[static_cast<size_t>(operand)]);
     std::string text = expression(graph, node, operands);
+    if (kept) texts[0] = "r";  // From the second node on.
     auto users = graph.users(static_cast<int>(i));
     bool single = users.size() == 1 && !graph.is_output(static_cast<int>(i));
     if (nested && single && is_call(node.op->torch) && text.size() < 50) {
@@ -196,14 +211,14 @@ std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng
         continue;
       }
     }
-    if (graph.outputs.size() == 1 && static_cast<int>(i) == last) {
+    if (graph.outputs.size() == 1 && static_cast<int>(i) == last && !naming.plain) {
       body += cat("        return ", text, "\n");
     } else {
-      if (one_name) texts[i] = arguments[0];
+      if (one_name && !naming.plain) texts[i] = arguments[0];
       body += cat("        ", texts[i], " = ", text, "\n");
     }
   }
-  if (graph.outputs.size() > 1) {
+  if (graph.outputs.size() > 1 || naming.plain) {
     std::vector<std::string> names;
     for (int output : graph.outputs) names.push_back(texts[static_cast<size_t>(output)]);
     body += cat("        return ", join(names, ", "), "\n");

@@ -57,8 +57,10 @@ std::vector<std::string> size_lines(const TensorGraph& graph, const Naming& nami
 
 }  // namespace
 
-Style draw_style(Rng& rng, bool gpu_sizes) {
+Style draw_style(bool plain, bool gpu_sizes, Rng rng) {
   Style style;
+  style.plain = plain;
+  if (plain) return style;
   auto flag = [&](double p) { return rng.uniform() < p; };
   style.grid_2d = flag(0.3);
   style.many_rows = flag(0.25);
@@ -100,8 +102,9 @@ std::string triton_solution(const TensorGraph& graph, const Naming& naming, cons
       if (like >= 0) type = first + ".dtype";
       std::string shape = cat("(", shape_text(node.shape), node.shape.size() == 1 ? ",)" : ")");
       std::string text = cat("torch.empty(", shape, ", device=", first, ".device, dtype=", type, ")");
-      if (style.allocation == 1) text = cat(first, ".new_empty(", shape, like >= 0 ? "" : cat(", dtype=", type), ")");
-      if (style.allocation == 2 && like >= 0 && graph[like].shape == node.shape)
+      if (style.allocation == 1 || style.plain)
+        text = cat(first, ".new_empty(", shape, like >= 0 ? "" : cat(", dtype=", type), ")");
+      if ((style.allocation == 2 || style.plain) && like >= 0 && graph[like].shape == node.shape)
         text = cat("torch.empty_like(", first, ")");
       host.push_back(cat(host_name(file, id), " = ", text));
     }

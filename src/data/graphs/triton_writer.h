@@ -9,8 +9,10 @@
 
 namespace tritonrl::graphs {
 
-// How one solution is written. Drawn per task so that no single template is what a model learns.
+// How one solution is written. Drawn per task so that no single template is what a model learns; plain is always the
+// same.
 struct Style {
+  bool plain = false;          // One line a node, every result is called x, arguments by position.
   bool grid_2d = false;        // Pointwise kernels: rows and column blocks instead of one flat range.
   bool many_rows = false;      // Row kernels: several rows per program, in a 2-D block.
   bool two_kernels = false;    // Whole reductions: partial sums, then their sum.
@@ -27,7 +29,7 @@ struct Style {
   int64_t block = 1024;        // Of flat kernels.
   int64_t tile = 32;           // Of products.
 };
-Style draw_style(Rng& rng, bool gpu_sizes);
+Style draw_style(bool plain, bool gpu_sizes, Rng rng);
 
 // The whole file, or "" when the code generator does not cover the graph.
 std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style);

@@ -51,7 +51,25 @@ std::vector<Reading> good_readings(const std::vector<Reading>& readings, double 
   return good;
 }
 
+Options options_of(const CalibratedTiming::Config& config) {
+  config.validate();
+  Options options;
+  options.least_readings = config.readings;
+  options.least_slow_readings = std::min(options.least_slow_readings, config.readings);
+  options.readings_per_place = std::clamp<int64_t>(config.readings / 5, 2, options.readings_per_place);
+  options.half_width = config.half_width;
+  options.short_half_width = std::max(options.short_half_width, config.half_width);
+  return options;
+}
+
 }  // namespace
+
+void CalibratedTiming::Config::validate() const {
+  if (readings < 10 || readings > 400) throw usage_error("readings must lie in [10, 400]");
+  if (!(half_width > 0 && half_width <= 0.5)) throw usage_error("half_width must lie in (0, 0.5]");
+}
+
+CalibratedTiming::CalibratedTiming(const Config& config) : CalibratedTiming(options_of(config)) {}
 
 CalibratedTiming::CalibratedTiming(Options options) : options_(options) {
   CHECK(options_.warm_ups >= 1 && options_.least_readings >= 10 && options_.most_readings >= options_.least_readings &&

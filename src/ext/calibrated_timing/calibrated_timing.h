@@ -9,6 +9,7 @@
 // interval is narrow enough, or enough time was spent.
 #pragma once
 
+#include "base/config.h"
 #include "verify/timing_protocol.h"
 
 namespace tritonrl::calibrated_timing {
@@ -32,7 +33,22 @@ struct Options {
 
 class CalibratedTiming : public TimingProtocol {
  public:
+  struct Config {
+    int64_t readings = 50;
+    double half_width = 0.005;
+
+    template <class V>
+    void for_each_field(V& v) {
+      v("readings", readings, "at least so many readings");
+      v("half_width", half_width,
+        "and until the 95 % interval of the ratio is as narrow as this, relative; 0.03 takes about a tenth of the time "
+        "of 0.005");
+    }
+    void validate() const;
+  };
+
   explicit CalibratedTiming(Options options = {});  // CHECK-fails for options that make no sense.
+  explicit CalibratedTiming(const Config& config);  // Throws as validate().
   ReadingSpec spec() const override;
   bool want_more(const std::vector<Reading>& readings) const override;
   std::optional<TimingResult> reduce(const std::vector<Reading>& readings) const override;

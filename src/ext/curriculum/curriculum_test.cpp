@@ -37,8 +37,14 @@ int level2_of(TaskSampler& sampler, int64_t n) {
   return count;
 }
 
-SamplerConfig config(int64_t window = 20) {
-  SamplerConfig out;
+Adaptive::Config adaptive(int64_t window = 20) {
+  Adaptive::Config out;
+  out.window = window;
+  return out;
+}
+
+Promote::Config promote(int64_t window = 20) {
+  Promote::Config out;
   out.window = window;
   return out;
 }
@@ -63,27 +69,10 @@ TEST(SuccessWindow, KeepsWholeGroupsThatCoverItsSize) {
   EXPECT_EQ(window.samples(), 20);
 }
 
-TEST(Deck, DealsEveryCardOnceAnEpochAndCanBePlacedAnywhere) {
-  Deck deck({3, 5, 7, 9}, 1, "a"), other({3, 5, 7, 9}, 1, "a");
-  std::vector<size_t> dealt;
-  for (int i = 0; i < 40; ++i) dealt.push_back(deck.deal());
-  std::set<std::vector<size_t>> orders;
-  for (int epoch = 0; epoch < 10; ++epoch) {
-    std::vector<size_t> order(dealt.begin() + 4 * epoch, dealt.begin() + 4 * epoch + 4);
-    EXPECT_EQ(std::set<size_t>(order.begin(), order.end()).size(), 4u);
-    orders.insert(order);
-  }
-  EXPECT_GT(orders.size(), 3u);
-  for (int64_t at : {0, 3, 4, 17, 39}) {
-    other.go_to(at);
-    EXPECT_EQ(other.deal(), dealt[static_cast<size_t>(at)]);
-  }
-}
-
 // --- Adaptive.
 
 TEST(Adaptive, TheShareIsTheFormulas) {
-  SamplerConfig defaults;
+  Adaptive::Config defaults;
   EXPECT_DOUBLE_EQ(adaptive_share(0, defaults), 0.1);
   EXPECT_DOUBLE_EQ(adaptive_share(0.1, defaults), 0.2);
   EXPECT_DOUBLE_EQ(adaptive_share(0.2, defaults), 0.3);
@@ -92,7 +81,7 @@ TEST(Adaptive, TheShareIsTheFormulas) {
 }
 
 TEST(Adaptive, LevelTwoComesInAsLevelOneIsLearnt) {
-  Adaptive sampler(tasks(10, 10), config());
+  Adaptive sampler(tasks(10, 10), adaptive());
   EXPECT_EQ(level2_of(sampler, 100), 10);
   sampler.observe({{"t0", 1, 10, 2}, {"t1", 1, 10, 2}});  // 20 %: 0.1 + 0.4 x 0.5 = 0.3.
   EXPECT_EQ(level2_of(sampler, 100), 30);
@@ -108,7 +97,7 @@ TEST(Adaptive, LevelTwoComesInAsLevelOneIsLearnt) {
 }
 
 TEST(Adaptive, SmallStepsGetTheirShareOverTime) {
-  Adaptive sampler(tasks(10, 10), config());
+  Adaptive sampler(tasks(10, 10), adaptive());
   int count = 0;
   for (int step = 0; step < 50; ++step) count += level2_of(sampler, 4);
   EXPECT_EQ(count, 20);
@@ -117,10 +106,10 @@ TEST(Adaptive, SmallStepsGetTheirShareOverTime) {
 // --- Gate.
 
 TEST(Gate, RestsWhatIsAlwaysOrNeverSolvedAndTakesItBack) {
-  SamplerConfig own = config();
+  Gate::Config own;
   own.level2_share = 0.2;
-  own.gate_groups = 2;
-  own.gate_rest = 3;
+  own.groups = 2;
+  own.rest = 3;
   Gate sampler(tasks(4, 1), own);
   sampler.observe({{"t0", 1, 10, 10}, {"t1", 1, 10, 0}, {"t2", 1, 10, 10}, {"t3", 1, 10, 4}});
   EXPECT_EQ(sampler.metrics().at("sampler/resting_share"), 0);
@@ -135,8 +124,8 @@ TEST(Gate, RestsWhatIsAlwaysOrNeverSolvedAndTakesItBack) {
 }
 
 TEST(Gate, AllMayRestAndThereAreStillTasks) {
-  SamplerConfig own = config();
-  own.gate_groups = 1;
+  Gate::Config own;
+  own.groups = 1;
   Gate sampler(tasks(2, 2), own);
   sampler.observe({{"t0", 1, 5, 5}, {"t1", 1, 5, 5}, {"t2", 2, 5, 0}, {"t3", 2, 5, 0}, {"unknown", 1, 5, 5}});
   EXPECT_EQ(sampler.metrics().at("sampler/resting_share"), 1);
@@ -146,7 +135,7 @@ TEST(Gate, AllMayRestAndThereAreStillTasks) {
 // --- Promote.
 
 TEST(Promote, HalfOfAWindowUnlocksTheNextDifficulty) {
-  Promote sampler(tasks(4, 6), config(20));
+  Promote sampler(tasks(4, 6), promote(20));
   EXPECT_EQ(sampler.difficulty(), 1);
   sampler.observe({{"t0", 1, 10, 10}});
   EXPECT_EQ(sampler.difficulty(), 1) << "half a window";
@@ -166,7 +155,7 @@ TEST(Promote, HalfOfAWindowUnlocksTheNextDifficulty) {
 TEST(Promote, UnknownDifficultiesAreTheLevels) {
   auto own = tasks(2, 2);
   for (Task& task : own) task.difficulty = 0;
-  Promote sampler(own, config(5));
+  Promote sampler(own, promote(5));
   EXPECT_EQ(level2_of(sampler, 4), 0);
   sampler.observe({{"t0", 1, 5, 5}});
   EXPECT_EQ(level2_of(sampler, 4), 4);
@@ -177,9 +166,9 @@ TEST(Promote, UnknownDifficultiesAreTheLevels) {
 using Make = std::function<std::unique_ptr<TaskSampler>(std::vector<Task>)>;
 
 std::map<std::string, Make> samplers() {
-  return {{"adaptive", [](std::vector<Task> t) { return std::make_unique<Adaptive>(std::move(t), config()); }},
-          {"gate", [](std::vector<Task> t) { return std::make_unique<Gate>(std::move(t), config()); }},
-          {"promote", [](std::vector<Task> t) { return std::make_unique<Promote>(std::move(t), config()); }}};
+  return {{"adaptive", [](std::vector<Task> t) { return std::make_unique<Adaptive>(std::move(t), adaptive()); }},
+          {"gate", [](std::vector<Task> t) { return std::make_unique<Gate>(std::move(t), Gate::Config()); }},
+          {"promote", [](std::vector<Task> t) { return std::make_unique<Promote>(std::move(t), promote()); }}};
 }
 
 // A step as training does it, with made-up results.
@@ -242,9 +231,9 @@ TEST(Samplers, RefuseStatesOfOthersAndTaskSetsThatLackALevel) {
     state["dealt"][0] = -1;
     EXPECT_THROW(sampler->restore(state), Error) << name;
   }
-  EXPECT_THROW(Adaptive(tasks(3, 0), config()), Error);
-  EXPECT_THROW(Gate(tasks(0, 3), config()), Error);
-  EXPECT_THROW(Promote(tasks(0, 0), config()), Error);
+  EXPECT_THROW(Adaptive(tasks(3, 0), adaptive()), Error);
+  EXPECT_THROW(Gate(tasks(0, 3), {}), Error);
+  EXPECT_THROW(Promote(tasks(0, 0), promote()), Error);
 }
 
 }  // namespace

@@ -54,25 +54,27 @@ std::vector<std::string> known_cases() {
   return names;
 }
 
-MultiInput::MultiInput(const std::vector<std::string>& list, int64_t count, int64_t seeds)
-    : list_(list), seeds_(seeds) {
+void MultiInput::Config::validate() const {
   auto known = known_cases();
-  if (list_.empty() || list_[0] != kOriginal) {
-    throw usage_error("the cases do not begin with original", "cases.list", "the others only add to it");
+  if (list.empty() || list[0] != kOriginal) {
+    throw usage_error("the list of cases does not begin with original", "", "the others only add to it");
   }
-  for (const std::string& name : list_) {
+  for (const std::string& name : list) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw usage_error(cat("case '", name, "' is not known"), "cases.list", cat("known: ", join(known, ", ")));
+      throw usage_error(cat("case '", name, "' is not known"), "", cat("known: ", join(known, ", ")));
     }
   }
-  if (std::set<std::string>(list_.begin(), list_.end()).size() < list_.size()) {
-    throw usage_error("a case is named twice", "cases.list");
+  if (std::set<std::string>(list.begin(), list.end()).size() < list.size()) {
+    throw usage_error("a case is named twice");
   }
-  if (count < 0 || count > static_cast<int64_t>(list_.size())) {
-    throw usage_error(cat("there are ", list_.size(), " cases, not ", count), "cases.count",
-                      "0 takes all of cases.list");
+  if (count < 0 || count > static_cast<int64_t>(list.size())) {
+    throw usage_error(cat("there are ", list.size(), " cases, not ", count), "", "count: 0 takes all");
   }
-  if (count > 0) list_.resize(static_cast<size_t>(count));
+}
+
+MultiInput::MultiInput(int64_t seeds, const Config& config) : list_(config.list), seeds_(seeds) {
+  config.validate();
+  if (config.count > 0) list_.resize(static_cast<size_t>(config.count));
 }
 
 std::vector<CaseSpec> MultiInput::cases(const Task& task) const {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
 #include "verify/case_source.h"
 
 namespace tritonrl::multi_input {
@@ -25,9 +26,22 @@ std::vector<std::string> known_cases();
 
 class MultiInput : public CaseSource {
  public:
-  // The first `count` of `list` (0 = all of it). Throws Error (usage) for a list that does not begin with "original",
-  // names a case that is not known or names one twice.
-  MultiInput(const std::vector<std::string>& list, int64_t count, int64_t seeds);
+  struct Config {
+    std::vector<std::string> list = {"original", "doubled", "reseeded", "larger", "precision"};
+    int64_t count = 0;
+
+    template <class V>
+    void for_each_field(V& v) {
+      v("list", list, "the cases, by name; \"original\" first");
+      v("count", count, "how many of the list, from its beginning; 0 = all");
+    }
+    // Throws Error (usage) for a list that does not begin with "original", names a case that is not known or names one
+    // twice, and for a count beyond it.
+    void validate() const;
+  };
+
+  // Throws as validate().
+  MultiInput(int64_t seeds, const Config& config);
   std::vector<CaseSpec> cases(const Task& task) const override;
 
  private:

@@ -43,7 +43,7 @@ const CaseSpec& find(const std::vector<CaseSpec>& cases, const std::string& name
 TEST(MultiInput, TheFiveCases) {
   Task one = task();
   one.tiny = {{"N", 4}};
-  auto cases = MultiInput(kFive, 0, 2).cases(one);
+  auto cases = MultiInput(2, {kFive, 0}).cases(one);
   EXPECT_THAT(names(cases),
               ElementsAre("full", "tiny", "doubled", "reseeded", "larger", "larger_in_ratio", "precision"));
   const CaseSpec &full = cases[0], &doubled = cases[2], &reseeded = cases[3], &larger = cases[4], &even = cases[5],
@@ -73,18 +73,18 @@ TEST(MultiInput, TheFiveCases) {
 TEST(MultiInput, ThePackagedSizesGoBeforeDerivedOnes) {
   Task one = task();
   one.larger = {{"N", 1000}};
-  EXPECT_EQ(find(MultiInput(kFive, 0, 2).cases(one), "larger_in_ratio").constants, one.larger);
+  EXPECT_EQ(find(MultiInput(2, {kFive, 0}).cases(one), "larger_in_ratio").constants, one.larger);
 }
 
 TEST(MultiInput, ATaskWithoutSizesHasNoLargerCaseAndSaysSo) {
-  auto cases = MultiInput(kFive, 0, 2).cases(task(""));
+  auto cases = MultiInput(2, {kFive, 0}).cases(task(""));
   EXPECT_NE(find(cases, "larger").not_possible, "");
   EXPECT_EQ(find(cases, "precision").not_possible, "");
 }
 
 TEST(MultiInput, CountTakesTheFirstOnes) {
-  EXPECT_THAT(names(MultiInput(kFive, 1, 2).cases(task())), ElementsAre("full"));
-  EXPECT_THAT(names(MultiInput(kFive, 3, 2).cases(task())), ElementsAre("full", "doubled", "reseeded"));
+  EXPECT_THAT(names(MultiInput(2, {kFive, 1}).cases(task())), ElementsAre("full"));
+  EXPECT_THAT(names(MultiInput(2, {kFive, 3}).cases(task())), ElementsAre("full", "doubled", "reseeded"));
 }
 
 // Every list that may be configured keeps what the verifier requires of a source.
@@ -96,7 +96,7 @@ TEST(MultiInput, AnySelectionKeepsTheContract) {
     for (size_t i = 1; i < known.size(); ++i) {
       if (mask >> (i - 1) & 1) list.push_back(known[i]);
     }
-    auto cases = MultiInput(list, 0, 3).cases(task());
+    auto cases = MultiInput(3, {list, 0}).cases(task());
     bool has_larger = std::count(list.begin(), list.end(), "larger") > 0;  // And its stand-in.
     ASSERT_EQ(cases.size(), list.size() + has_larger);
     EXPECT_FALSE(cases[0].additional || cases[0].tiny);
@@ -105,19 +105,19 @@ TEST(MultiInput, AnySelectionKeepsTheContract) {
 }
 
 TEST(MultiInput, ListsThatMakeNoSenseAreRefused) {
-  EXPECT_THROW(MultiInput({}, 0, 2), Error);
-  EXPECT_THROW(MultiInput({"doubled"}, 0, 2), Error);
-  EXPECT_THROW(MultiInput({"original", "tripled"}, 0, 2), Error);
-  EXPECT_THROW(MultiInput({"original", "larger", "larger"}, 0, 2), Error);
-  EXPECT_THROW(MultiInput(kFive, 6, 2), Error);
-  EXPECT_THROW(MultiInput(kFive, -1, 2), Error);
+  EXPECT_THROW(MultiInput(2, {{}, 0}), Error);
+  EXPECT_THROW(MultiInput(2, {{"doubled"}, 0}), Error);
+  EXPECT_THROW(MultiInput(2, {{"original", "tripled"}, 0}), Error);
+  EXPECT_THROW(MultiInput(2, {{"original", "larger", "larger"}, 0}), Error);
+  EXPECT_THROW(MultiInput(2, {kFive, 6}), Error);
+  EXPECT_THROW(MultiInput(2, {kFive, -1}), Error);
 }
 
 // --- Through the funnel, over scripted workers.
 
 Verdict verify(const FakePool::Answer& answer, const std::vector<std::string>& list = kFive, VerifyConfig config = {}) {
   VerifySeams seams;
-  seams.cases = std::make_shared<MultiInput>(list, 0, 2);
+  seams.cases = std::make_shared<MultiInput>(2, MultiInput::Config{list, 0});
   auto verifier = Verifier::over(std::make_unique<FakePool>(answer), config, seams);
   Candidate one;
   one.id = "c";
@@ -129,7 +129,8 @@ Verdict verify(const FakePool::Answer& answer, const std::vector<std::string>& l
 
 std::map<std::string, std::string> outcomes(const Verdict& verdict) {
   std::map<std::string, std::string> out;
-  for (const CaseResult& result : verdict.cases) out[result.name] = result.outcome ? to_string(*result.outcome) : "-";
+  for (const CaseResult& result : verdict.cases)
+    out[result.name] = result.outcome() ? to_string(*result.outcome()) : "-";
   return out;
 }
 
@@ -332,7 +333,7 @@ TEST(MultiInputLive, NoGridOfTheCandidatesOwnChoosingSavesItFromACase) {
   config.gpus = 0;
   config.max_programs = 16;  // What the honest one launches in the original; it launches 24 in the larger case.
   VerifySeams seams;
-  seams.cases = std::make_shared<MultiInput>(std::vector<std::string>{"original", "larger"}, 0, 2);
+  seams.cases = std::make_shared<MultiInput>(2, MultiInput::Config{{"original", "larger"}, 0});
   auto verifier = Verifier::open(config, seams);
   std::vector<Candidate> candidates(2);
   const char* grids[] = {"triton.cdiv(n, 64)", "16 if n == 1024 else 100000"};

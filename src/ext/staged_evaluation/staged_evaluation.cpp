@@ -16,7 +16,7 @@ constexpr std::array<Stage, kStageCount> kCheapToDear = {Stage::kExtract, Stage:
 
 std::optional<Stage> Staged::next(const std::vector<StageResult>& done) const {
   if (done.empty()) return kCheapToDear.front();
-  if (done.back().outcome != Outcome::kPass) return std::nullopt;
+  if (!done.back().finding.passed()) return std::nullopt;
   auto after = std::next(std::find(kCheapToDear.begin(), kCheapToDear.end(), done.back().stage));
   return after == kCheapToDear.end() ? std::nullopt : std::optional(*after);
 }

@@ -9,12 +9,13 @@
 
 #include "base/rng.h"
 #include "verify/fake_jobs.h"
+#include "verify/made_up_finding.h"
 #include "verify/verifier.h"
 
 namespace tritonrl::staged_evaluation::staged_evaluation_test {
 namespace {
 
-StageResult result(Stage stage, Outcome outcome) { return {stage, outcome, 0, ""}; }
+StageResult result(Stage stage, Outcome outcome) { return {stage, 0, made_up_finding(outcome)}; }
 
 TEST(Staged, GoesOnAfterAPassAndStopsAtTheFirstFailure) {
   Staged order;

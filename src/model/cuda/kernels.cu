@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
-#include <cmath>
-
-#include "model/cuda/kernels.h"
-
+// CUDA kernels of the transformer (kernels.h says what each computes), for NVRTC: they include nothing.
+//
+// T is float or Bf16; V neighbours are taken at once, 8 or 1. Legend as in kernels.h.
 namespace tritonrl::cuda {
 
-namespace {
+using int8_t = signed char;
+using int32_t = int;
+using int64_t = long long;
+using uint32_t = unsigned;
+using uint64_t = unsigned long long;
 
-using Bf16 = __nv_bfloat16;
-constexpr int kThreads = 256;
-constexpr int kRowThreads = 1024;  // A row of the vocabulary.
+constexpr float kInfinity = __builtin_bit_cast(float, 0x7F800000u);
 constexpr unsigned kAll = 0xFFFFFFFFu;
 
+struct Bf16 {
+  unsigned short bits;
+};
 __device__ float to_float(float x) { return x; }
-__device__ float to_float(Bf16 x) { return __bfloat162float(x); }
+__device__ float to_float(Bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
 __device__ void put(float& to, float x) { to = x; }
-__device__ void put(Bf16& to, float x) { to = __float2bfloat16_rn(x); }
+__device__ void put(Bf16& to, float x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(x)); }
 
 // V neighbours, read and written at once.
 template <class T, int V>
@@ -152,7 +153,7 @@ __global__ void dropout(const T* x, int64_t n, uint64_t seed, uint32_t limit, fl
 
 // A running maximum with the sum of exp(x - maximum).
 struct Softmax {
-  float maximum = -INFINITY, sum = 0;
+  float maximum = -kInfinity, sum = 0;
   __device__ void add(float x) {
     if (x <= maximum) {
       sum += __expf(x - maximum);
@@ -243,7 +244,7 @@ __global__ void sample(const float* logits, int64_t v, int64_t limit, float scal
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   int64_t run = (limit + warps - 1) / warps, begin = warp * run, end = begin + run < limit ? begin + run : limit;
 
-  float most = -INFINITY;
+  float most = -kInfinity;
   int64_t place = limit;
   for (int64_t i = begin + lane; i < end; i += 32) {
     float z = x[i] * scale;
@@ -268,7 +269,7 @@ __global__ void sample(const float* logits, int64_t v, int64_t limit, float scal
     places[warp] = place;
   }
   __syncthreads();
-  most = lane < warps ? maxima[lane] : -INFINITY;
+  most = lane < warps ? maxima[lane] : -kInfinity;
   place = lane < warps ? places[lane] : limit;
   reduce();
 
@@ -317,173 +318,6 @@ __global__ void sample(const float* logits, int64_t v, int64_t limit, float scal
     token[blockIdx.x] = static_cast<int32_t>(id);
     log_prob[blockIdx.x] = static_cast<float>(static_cast<double>(x[id] * scale - most) - log(total));
   }
-}
-
-// ------------------------------------------------------------------------------------------------------------ launches
-
-cudaStream_t on(void* stream) { return static_cast<cudaStream_t>(stream); }
-int done() { return static_cast<int>(cudaGetLastError()); }
-unsigned blocks(int64_t n, int v) { return static_cast<unsigned>((n / v + kThreads - 1) / kThreads); }
-unsigned rows(int64_t t) { return static_cast<unsigned>(t); }
-Bf16* bf(half* x) { return reinterpret_cast<Bf16*>(x); }
-const Bf16* bf(const half* x) { return reinterpret_cast<const Bf16*>(x); }
-float* bf(float* x) { return x; }
-const float* bf(const float* x) { return x; }
-
-// Calls fn with the number of neighbours that a thread may take at once.
-template <class Fn, class... P>
-int packed(int64_t width, const Fn& fn, const P*... pointers) {
-  bool aligned = ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
-  if (width % 8 == 0 && aligned) {
-    fn(std::integral_constant<int, 8>());
-  } else {
-    fn(std::integral_constant<int, 1>());
-  }
-  return done();
-}
-
-template <class T>
-int launch_rms_norm(void* stream, const float* x, const float* weight, int64_t t, int64_t h, float eps, T* y,
-                    float* inverse) {
-  if (t == 0) return 0;
-  return packed(
-      h,
-      [&](auto v) {
-        rms_norm<std::remove_pointer_t<decltype(bf(y))>, v()>
-            <<<rows(t), kThreads, 0, on(stream)>>>(x, weight, h, eps, bf(y), inverse);
-      },
-      x, weight, y);
-}
-
-template <class T>
-int launch_rms_norm_backward(void* stream, const T* dy, const float* x, const float* weight, const float* inverse,
-                             int64_t t, int64_t h, float* dx) {
-  if (t == 0) return 0;
-  return packed(
-      h,
-      [&](auto v) {
-        using U = std::remove_const_t<std::remove_pointer_t<decltype(bf(dy))>>;
-        rms_norm_backward<U, v()><<<rows(t), kThreads, 0, on(stream)>>>(bf(dy), x, weight, inverse, h, dx);
-      },
-      dy, x, weight, dx);
-}
-
-template <class T>
-int launch_rope(void* stream, T* x, int64_t t, int64_t row_size, int64_t heads, int64_t d, const int32_t* position,
-                const float* cos, const float* sin, float sign) {
-  if (t == 0) return 0;
-  rope<<<rows(t), kThreads, 0, on(stream)>>>(bf(x), row_size, heads, d, position, cos, sin, sign);
-  return done();
-}
-
-template <class T>
-int launch_swiglu(void* stream, const T* gate_up, int64_t t, int64_t i, T* h) {
-  if (t * i == 0) return 0;
-  return packed(
-      i,
-      [&](auto v) {
-        using U = std::remove_pointer_t<decltype(bf(h))>;
-        swiglu<U, v()><<<blocks(t * i, v()), kThreads, 0, on(stream)>>>(bf(gate_up), t * i, i, bf(h));
-      },
-      gate_up, h);
-}
-
-template <class T>
-int launch_swiglu_backward(void* stream, const T* dh, const T* gate_up, int64_t t, int64_t i, T* dgate_up) {
-  if (t * i == 0) return 0;
-  return packed(
-      i,
-      [&](auto v) {
-        using U = std::remove_pointer_t<decltype(bf(dgate_up))>;
-        swiglu_backward<U, v()>
-            <<<blocks(t * i, v()), kThreads, 0, on(stream)>>>(bf(dh), bf(gate_up), t * i, i, bf(dgate_up));
-      },
-      dh, gate_up, dgate_up);
-}
-
-template <class T>
-int launch_dropout(void* stream, const T* x, int64_t n, uint64_t seed, float keep, T* y) {
-  if (n == 0) return 0;
-  auto limit = static_cast<uint32_t>(keep * 65536.0f);
-  return packed(
-      n,
-      [&](auto v) {
-        using U = std::remove_pointer_t<decltype(bf(y))>;
-        dropout<U, v()><<<blocks(n, v()), kThreads, 0, on(stream)>>>(bf(x), n, seed, limit, 1.0f / keep, bf(y));
-      },
-      x, y);
-}
-
-template <class T>
-int launch_cross_entropy(void* stream, T* logits, int64_t t, int64_t v, const int32_t* target, const float* weight,
-                         float* log_prob) {
-  if (t == 0) return 0;
-  return packed(
-      v,
-      [&](auto n) {
-        using U = std::remove_pointer_t<decltype(bf(logits))>;
-        cross_entropy<U, n()><<<rows(t), kRowThreads, 0, on(stream)>>>(bf(logits), v, target, weight, log_prob);
-      },
-      logits);
-}
-
-template <class T>
-int launch_store_cache(void* stream, const T* qkv, int64_t t, int64_t heads, int64_t kv_heads, int64_t d,
-                       int64_t capacity, const int32_t* slot, const int32_t* position, T* k_cache, T* v_cache) {
-  if (t == 0) return 0;
-  return packed(
-      d,
-      [&](auto v) {
-        using U = std::remove_pointer_t<decltype(bf(k_cache))>;
-        store_cache<U, v()><<<rows(t), 64, 0, on(stream)>>>(bf(qkv), heads, kv_heads, d, capacity, slot, position,
-                                                            bf(k_cache), bf(v_cache));
-      },
-      qkv, k_cache, v_cache);
-}
-
-template <class T>
-int launch_dequantize(void* stream, const int8_t* q, const float* scale, int64_t n, int64_t k, int64_t group, T* out) {
-  if (n * k == 0) return 0;
-  return packed(
-      group,
-      [&](auto v) {
-        using U = std::remove_pointer_t<decltype(bf(out))>;
-        dequantize<U, v()><<<blocks(n * k, v()), kThreads, 0, on(stream)>>>(q, scale, n * k, n, k, group, bf(out));
-      },
-      q, out);
-}
-
-int launch_sample(void* stream, const float* logits, int64_t t, int64_t v, int64_t limit, float scale,
-                  const double* uniform, int32_t* token, float* log_prob) {
-  if (t == 0) return 0;
-  sample<<<rows(t), kRowThreads, 0, on(stream)>>>(logits, v, limit, scale, uniform, token, log_prob);
-  return done();
-}
-
-}  // namespace
-
-extern "C" __attribute__((visibility("default"))) const Kernels* tritonrl_cuda_kernels() {
-  static const Kernels table = {[](int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); },
-                                launch_rms_norm<half>,
-                                launch_rms_norm<float>,
-                                launch_rms_norm_backward<half>,
-                                launch_rms_norm_backward<float>,
-                                launch_rope<half>,
-                                launch_rope<float>,
-                                launch_swiglu<half>,
-                                launch_swiglu<float>,
-                                launch_swiglu_backward<half>,
-                                launch_swiglu_backward<float>,
-                                launch_dropout<half>,
-                                launch_dropout<float>,
-                                launch_cross_entropy<half>,
-                                launch_cross_entropy<float>,
-                                launch_store_cache<half>,
-                                launch_store_cache<float>,
-                                launch_dequantize<half>,
-                                launch_dequantize<float>,
-                                launch_sample};
-  return &table;
 }
 
 }  // namespace tritonrl::cuda

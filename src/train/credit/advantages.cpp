@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/stats.h"
 
@@ -13,6 +14,20 @@ namespace tritonrl {
 void AdvantageConfig::validate() const {
   if (moving < 0 || moving >= 1) throw usage_error("moving is a share: it must lie in [0, 1)");
   if (plan_weight < 0) throw usage_error("plan_weight must not be negative");
+}
+
+std::unique_ptr<Credit> make_advantages(const AdvantageConfig& config) {
+  switch (config.formula) {
+    case AdvantageFormula::kReinforce:
+      return make_reinforce(config);
+    case AdvantageFormula::kRloo:
+      return make_rloo(config);
+    case AdvantageFormula::kGrpo:
+      return make_grpo(config);
+    case AdvantageFormula::kReinforcePp:
+      return make_reinforce_pp(config);
+  }
+  CHECK(false) << "no such formula";
 }
 
 std::vector<double> rewards_of(std::span<const Peers> all) {
@@ -49,7 +64,7 @@ std::vector<std::vector<size_t>> peers_of(const Group& group, const AdvantageCon
   std::map<int64_t, std::vector<size_t>> by_turn;
   for (size_t s = 0; s < group.samples.size(); ++s) {
     const Sample& sample = group.samples[s];
-    if (sample.to_go) by_turn[config.turns == "apart" ? sample.rollout.turn : 0].push_back(s);
+    if (sample.to_go) by_turn[config.turns == Turns::kApart ? sample.rollout.turn : 0].push_back(s);
   }
   std::vector<std::vector<size_t>> out;
   for (auto& [turn, places] : by_turn) out.push_back(std::move(places));

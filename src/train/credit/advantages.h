@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -33,5 +34,11 @@ std::vector<double> rewards_of(std::span<const Peers> all);
 // apart where the samples tell them apart.
 std::vector<TrainExample> examples_with_advantages(std::span<Group> groups, const AdvantageConfig& config,
                                                    const Formula& formula);
+
+// The formulas (AdvantageFormula), whatever config.formula says.
+std::unique_ptr<Credit> make_reinforce(const AdvantageConfig& config);
+std::unique_ptr<Credit> make_rloo(const AdvantageConfig& config);
+std::unique_ptr<Credit> make_grpo(const AdvantageConfig& config);
+std::unique_ptr<Credit> make_reinforce_pp(const AdvantageConfig& config);
 
 }  // namespace tritonrl

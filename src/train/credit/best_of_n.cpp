@@ -25,7 +25,7 @@ class BestOfN : public Credit {
       for (Sample& sample : group.samples) {
         if (!sample.reward || (config_.finished_only && !sample.rollout.finished)) continue;
         bool eligible =
-            config_.rule == "correct" ? sample.verdict.correct() : sample.reward->value > config_.reward_above;
+            config_.rule == KeepRule::kCorrect ? sample.verdict.correct() : sample.reward->value > config_.reward_above;
         if (eligible) best.push_back(&sample);
       }
       std::stable_sort(best.begin(), best.end(),

@@ -46,10 +46,11 @@ TrainExample supervised_example(std::vector<int32_t> tokens, int64_t answer_begi
 TrainExample example_of(const Group& group, const Sample& sample);
 
 // Best-of-N: keep up to k of a task's N samples, best reward first, and imitate them.
+enum class KeepRule { kCorrect, kReward };  // Verified correct only; or reward above a threshold (the published rule).
+constexpr auto enum_names(KeepRule) { return std::array{"correct", "reward"}; }
 struct BestOfNConfig {
   int64_t keep = 3;
-  std::string rule =
-      "correct";  // correct: verified correct only. reward: reward above the threshold (the published rule).
+  KeepRule rule = KeepRule::kCorrect;
   double reward_above = 0.5;
   bool distinct = true;       // Equal answers count once.
   bool finished_only = true;  // Answers that were cut off are not imitated: they do not show how to end.
@@ -57,7 +58,7 @@ struct BestOfNConfig {
   template <class V>
   void for_each_field(V& v) {
     v("keep", keep, "samples kept per task (K)");
-    v.choice("rule", rule, {"correct", "reward"}, "correct = verified correct; reward = above reward_above");
+    v("rule", rule, "correct = verified correct; reward = above reward_above");
     v("reward_above", reward_above, "threshold of rule: reward");
     v("distinct", distinct, "equal answers count once");
     v("finished_only", finished_only, "leave out answers that the length limit cut off");
@@ -68,15 +69,17 @@ std::unique_ptr<Credit> make_best_of_n(const BestOfNConfig& config);
 
 // Reward-weighted regression (Peters and Schaal, 2007): imitate every sample, weighed by its reward or by
 // exp((reward - the largest of its group) / temperature).
+enum class RewardWeight { kReward, kExp };
+constexpr auto enum_names(RewardWeight) { return std::array{"reward", "exp"}; }
 struct RewardWeightedConfig {
-  std::string weight = "reward";
+  RewardWeight weight = RewardWeight::kReward;
   double temperature = 0.1;
   double reward_above = 0;
   bool finished_only = true;
 
   template <class V>
   void for_each_field(V& v) {
-    v.choice("weight", weight, {"reward", "exp"}, "the reward itself (where positive), or exp(reward / temperature)");
+    v("weight", weight, "the reward itself (where positive), or exp(reward / temperature)");
     v("temperature", temperature, "of weight: exp");
     v("reward_above", reward_above, "samples with less are left out");
     v("finished_only", finished_only, "leave out answers that the length limit cut off");
@@ -85,29 +88,45 @@ struct RewardWeightedConfig {
 };
 std::unique_ptr<Credit> make_reward_weighted(const RewardWeightedConfig& config);
 
-// What all credits with advantages do beside their formula.
+// How rewards become advantages. All but the formula is common to them.
+//   kReinforce    reward - baseline (Williams, 1992)
+//   kRloo         reward - mean of the group's others (Kool et al., 2019; Ahmadian et al., 2024)
+//   kGrpo         (reward - mean of the group) / (standard deviation + 1e-4) (Shao et al., 2024)
+//   kReinforcePp  REINFORCE++ with the group as baseline (Hu, 2025): reward - mean of the group, then normalised over
+//                 the tokens of all answers, (A - mean) / sqrt(variance + 1e-8): long answers count for more in both
+enum class AdvantageFormula { kReinforce, kRloo, kGrpo, kReinforcePp };
+enum class Scale { kGroup, kBatch, kNone };  // Divide by the standard deviation of these; or not at all (Dr.GRPO).
+constexpr auto enum_names(Scale) { return std::array{"group", "batch", "none"}; }
+enum class Baseline { kBatch, kMoving, kNone };
+constexpr auto enum_names(Baseline) { return std::array{"batch", "moving", "none"}; }
+enum class Turns { kPooled, kApart };
+constexpr auto enum_names(Turns) { return std::array{"pooled", "apart"}; }
+
 struct AdvantageConfig {
-  std::string scale = "group";     // grpo: divide by the standard deviation of: group, batch; or none (Dr.GRPO).
-  std::string baseline = "batch";  // reinforce: batch, moving or none.
-  double moving = 0.9;             // Share of the old baseline that stays.
-  bool noise_filter = true;        // A group whose rewards differ by no more than timing noise has equal rewards.
-  bool mask_unfinished = false;    // Answers cut off by the length limit carry no loss (DAPO's overlong filtering).
-  double plan_weight = 0.1;        // By parts: the plan's advantages count so much (TritonRL's alpha).
+  AdvantageFormula formula = AdvantageFormula::kGrpo;  // No key: it comes with the algorithm, and keys with it.
+  Scale scale = Scale::kGroup;                         // kGrpo.
+  Baseline baseline = Baseline::kBatch;                // kReinforce.
+  double moving = 0.9;                                 // Share of the old baseline that stays.
+  bool noise_filter = true;      // A group whose rewards differ by no more than timing noise has equal rewards.
+  bool mask_unfinished = false;  // Answers cut off by the length limit carry no loss (DAPO's overlong filtering).
+  double plan_weight = 0.1;      // By parts: the plan's advantages count so much (TritonRL's alpha).
   // What the group of an answer is where answers have turns. pooled: all answers to the task (Kevin). apart: those of
   // the same turn; with rloo it is Dr. Kernel's turn-level leave-one-out. A return has fewer rewards to add the later
   // its turn, so pooled groups favour early answers whatever they say.
-  std::string turns = "pooled";
+  Turns turns = Turns::kPooled;
 
   template <class V>
   void for_each_field(V& v) {
-    v.choice("scale", scale, {"group", "batch", "none"}, "grpo: divide advantages by the standard deviation of these");
-    v.choice("baseline", baseline, {"batch", "moving", "none"}, "reinforce: what is taken off the reward");
-    v("moving", moving, "baseline: moving keeps this share of itself a step");
+    v.when(formula == AdvantageFormula::kGrpo, "the GRPO family",
+           [&] { v("scale", scale, "divide advantages by the standard deviation of these"); });
+    v.when(formula == AdvantageFormula::kReinforce, "rl.algorithm: reinforce", [&] {
+      v("baseline", baseline, "what is taken off the reward");
+      v("moving", moving, "baseline: moving keeps this share of itself a step");
+    });
     v("noise_filter", noise_filter, "rewards of a group that differ by no more than timing noise count as equal");
     v("mask_unfinished", mask_unfinished, "answers cut off by the length limit carry no loss");
     v("plan_weight", plan_weight, "reward shape hierarchical: weight of the plan's advantages");
-    v.choice("turns", turns, {"pooled", "apart"},
-             "several turns: a task's answers are compared all together, or those of each turn apart");
+    v("turns", turns, "several turns: a task's answers are compared all together, or those of each turn apart");
   }
   void validate() const;
 };
@@ -116,14 +135,7 @@ struct AdvantageConfig {
 // that compare the answers to one task.
 bool teaches_nothing(const Group& group, const AdvantageConfig& config);
 
-// reward - baseline (Williams, 1992).
-std::unique_ptr<Credit> make_reinforce(const AdvantageConfig& config);
-// reward - mean of the group's others (Kool et al., 2019; Ahmadian et al., 2024).
-std::unique_ptr<Credit> make_rloo(const AdvantageConfig& config);
-// (reward - mean of the group) / (standard deviation + 1e-4) (Shao et al., 2024).
-std::unique_ptr<Credit> make_grpo(const AdvantageConfig& config);
-// REINFORCE++ with the group as baseline (Hu, 2025): reward - mean of the group, then normalised over the tokens of all
-// answers, (A - mean) / sqrt(variance + 1e-8): long answers count for more in both.
-std::unique_ptr<Credit> make_reinforce_pp(const AdvantageConfig& config);
+// By config.formula.
+std::unique_ptr<Credit> make_advantages(const AdvantageConfig& config);
 
 }  // namespace tritonrl

@@ -13,10 +13,10 @@ class Grpo : public Credit {
   std::vector<TrainExample> assign(std::span<Group> groups) override {
     return examples_with_advantages(groups, config_, [&](std::span<Peers> all) {
       minus_group_mean(all);
-      if (config_.scale == "none") return;
+      if (config_.scale == Scale::kNone) return;
       double batch = deviation(rewards_of(all));
       for (Peers& peers : all) {
-        double spread = config_.scale == "batch" ? batch : deviation(rewards_of({&peers, 1}));
+        double spread = config_.scale == Scale::kBatch ? batch : deviation(rewards_of({&peers, 1}));
         for (Compared& one : peers) one.advantage /= spread + kEps;
       }
     });

@@ -23,9 +23,9 @@ class Reinforce : public Credit {
 
  private:
   double baseline(size_t part, const std::vector<double>& rewards) {
-    if (config_.baseline == "none" || rewards.empty()) return 0;
+    if (config_.baseline == Baseline::kNone || rewards.empty()) return 0;
     double now = middle_of(rewards);
-    if (config_.baseline == "batch") return now;
+    if (config_.baseline == Baseline::kBatch) return now;
     if (moving_.size() <= part) moving_.resize(part + 1, now);  // The first step has nothing else.
     double taken_off = moving_[part];
     moving_[part] = config_.moving * taken_off + (1 - config_.moving) * now;

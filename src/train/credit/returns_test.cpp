@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "train/credit/credit.h"
+#include "train/credit/advantages.h"
 
 namespace tritonrl::returns_test {
 namespace {
@@ -117,7 +117,7 @@ TEST(Turns, PooledAllAnswersToATaskAreOneGroup) {
 
 TEST(Turns, ApartEachTurnIsAGroup) {
   AdvantageConfig config;
-  config.turns = "apart";
+  config.turns = Turns::kApart;
   // Turn 1: 1 - (2 + 6) / 2, 2 - (1 + 6) / 2, 6 - (1 + 2) / 2. Turn 2: 0 - 4, 4 - 0.
   std::vector<double> expected = {-3, -1.5, 4.5, -4, 4};
   std::vector<double> got = advantages(*make_rloo(config), five());
@@ -133,7 +133,7 @@ TEST(Turns, TheNoiseFilterAndTheSilentGroupsFollowTheGrouping) {
   AdvantageConfig config;
   Group all = told({{1, 3}, {1, 3}});
   EXPECT_FALSE(teaches_nothing(all, config));
-  config.turns = "apart";
+  config.turns = Turns::kApart;
   EXPECT_TRUE(teaches_nothing(all, config));
   EXPECT_EQ(advantages(*make_rloo(config), all), (std::vector<double>{0, 0, 0, 0}));
   all.samples[3].to_go->value = 3.5;

@@ -27,8 +27,8 @@ class RewardWeighted : public Credit {
         if (!sample.reward || sample.reward->value < config_.reward_above) continue;
         if (config_.finished_only && !sample.rollout.finished) continue;
         double reward = sample.reward->value;
-        double weight =
-            config_.weight == "exp" ? std::exp((reward - best) / config_.temperature) : std::max(reward, 0.0);
+        double weight = config_.weight == RewardWeight::kExp ? std::exp((reward - best) / config_.temperature)
+                                                             : std::max(reward, 0.0);
         if (weight <= 0 || sample.rollout.tokens.empty()) continue;
         sample.advantage = {weight, weight};
         examples.push_back(example_of(group, sample));

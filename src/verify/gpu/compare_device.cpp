@@ -129,29 +129,18 @@ Comparison Judgement::finish() const {
   bool floating = at::isFloatingType(e.dtype_);
   result.worst = worst_;
   if (wrong_ > 0) {
-    result.outcome = not_finite_ > 0 ? Outcome::kNotFinite : Outcome::kWrongOutput;
     if (!floating) result.worst = INFINITY;
-    std::vector<int64_t> index(e.shape_.size());
-    int64_t flat = first_;
-    for (size_t i = e.shape_.size(); i-- > 0; flat /= std::max<int64_t>(e.shape_[i], 1)) index[i] = flat % e.shape_[i];
-    result.message =
-        cat(name_, " differs from the reference in ", wrong_, " of ", e.numel_, " elements; first at ",
-            dims_text(index), ": expected ", short_number(first_expected_), ", got ", short_number(first_got_));
-    if (floating && std::isfinite(first_got_) && std::isfinite(first_expected_)) {
-      result.message += cat(" (error ", short_number(std::abs(first_got_ - first_expected_)), ", allowed ",
-                            short_number(e.allowed_ * (std::abs(first_expected_) + e.rms_truth_) + e.quantum_), ")");
-    }
+    double allowed = floating ? e.allowed_ * (std::abs(first_expected_) + e.rms_truth_) + e.quantum_ : -1;
+    result.finding =
+        wrong_element(not_finite_ > 0 ? Rule::kNotFinite : Rule::kElements,
+                      {name_, wrong_, e.numel_, index_of(first_, e.shape_), first_expected_, first_got_, allowed});
     return result;
   }
   if (!floating) return result;
   double rms = e.finite_ ? std::sqrt(sum_squares_ / static_cast<double>(e.finite_)) : 0;
   double bound = e.allowed_rms_ * e.rms_truth_ + e.quantum_;
   result.worst = std::max(result.worst, rms / bound);
-  if (rms > bound) {
-    result.outcome = Outcome::kWrongOutput;
-    result.message = cat(name_, " is too imprecise for ", to_string(from_torch(e.dtype_)), ": root mean square error ",
-                         short_number(rms), ", allowed ", short_number(bound));
-  }
+  if (rms > bound) result.finding = imprecise(name_, from_torch(e.dtype_), rms, bound);
   return result;
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our own kernels against ATen's operators on the CPU. Skips with a message where there is no GPU.
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "verify/gpu/error_kernels.h"
+#include "verify/gpu/own_kernels.h"
 #include "verify/gpu/value_marks.h"
 #include "verify/gpu_lane.h"
 
@@ -14,6 +16,18 @@ namespace tritonrl::device_kernels_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(OwnKernels, CompileForEveryArchitecture) {
+  if (!has_nvrtc()) GTEST_SKIP() << "libnvrtc is not here; tools/setup.sh brings it with torch";
+  EXPECT_EQ(own_program().kernels.size(), 18u);
+  for (int capability : {80, 90, 100}) {
+    Cubin cubin = compile_cuda(own_program(), capability, "");
+    EXPECT_EQ(cubin.symbols.size(), own_program().kernels.size());
+    for (const auto& [kernel, symbol] : cubin.symbols) {
+      EXPECT_THAT(cubin.image, testing::HasSubstr(symbol)) << kernel << " for sm_" << capability;
+    }
+  }
+}
 
 class DeviceKernels : public testing::Test {
  protected:

@@ -42,12 +42,12 @@ Packed pack_number(const PlanArg& arg, const std::string& type) {
   if (type == "fp16") return pack_as(c10::Half(static_cast<float>(real)).x);
   if (type == "bf16") return pack_as(c10::BFloat16(static_cast<float>(real)).x);
   if (arg.kind == PlanArg::Kind::kFloat)
-    throw ReplayFailure{Outcome::kTampered, "a float where a kernel takes an integer"};
+    throw ReplayFailure{{Rule::kForgedResult, "a float where a kernel takes an integer"}};
   static const std::string integers[] = {"i1", "u1", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"};
   for (const std::string& known : integers) {
     if (type == known) return pack_as(arg.number);  // Little endian: the low bytes are the value.
   }
-  throw ReplayFailure{Outcome::kUnsupported, cat("a kernel parameter of type ", type.substr(0, 40))};
+  throw ReplayFailure{{Rule::kNotReplayable, cat("a kernel parameter of type ", type.substr(0, 40))}};
 }
 
 // A descriptor over `tensor`, as its kernel parameters.
@@ -116,11 +116,9 @@ void CudaDriver::check(CUresult result, const char* what) const {
   if (result == CUDA_SUCCESS) return;
   const char* text = nullptr;
   error_text(result, &text);
-  ReplayFailure failure{Outcome::kRuntimeError, cat(what, ": ", text ? text : "unknown CUDA error"), true};
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    failure.outcome = Outcome::kOutOfMemory;
-    failure.context_lost = false;
-  }
+  bool full = result == CUDA_ERROR_OUT_OF_MEMORY;
+  std::string said = cat(what, ": ", text ? text : "unknown CUDA error");
+  ReplayFailure failure{{full ? Rule::kOutOfMemory : Rule::kKernelFailed, said}, !full};
   // Refused before anything ran: the context is whole.
   if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_NOT_FOUND ||
       result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
@@ -162,7 +160,7 @@ void CudaLauncher::launch(const PlanCubin& cubin, const PlanChoice& choice,
   int64_t programs = choice.grid[0] * choice.grid[1] * choice.grid[2];
   if (programs == 0) return;
   if (arguments.size() != cubin.signature.size()) {
-    throw ReplayFailure{Outcome::kTampered, "a launch has other arguments than its kernel"};
+    throw ReplayFailure{{Rule::kForgedResult, "a launch has other arguments than its kernel"}};
   }
   const CudaDriver& driver = CudaDriver::get();
   Loaded& loaded = load(cubin);
@@ -173,7 +171,7 @@ void CudaLauncher::launch(const PlanCubin& cubin, const PlanChoice& choice,
     const std::string& type = cubin.signature[i];
     if (type == "constexpr") continue;
     if (is_descriptor(type) != (arguments[i].value->kind == PlanArg::Kind::kDescriptor)) {
-      throw ReplayFailure{Outcome::kTampered, "a descriptor where a kernel takes none, or the other way round"};
+      throw ReplayFailure{{Rule::kForgedResult, "a descriptor where a kernel takes none, or the other way round"}};
     }
     if (is_descriptor(type)) {
       pack_descriptor(*arguments[i].value, arguments[i].tensor, loaded.descriptors.at(next_descriptor++), &packed);
@@ -181,10 +179,10 @@ void CudaLauncher::launch(const PlanCubin& cubin, const PlanChoice& choice,
     }
     if (!type.empty() && type[0] == '*') {
       bool null = arguments[i].value->kind == PlanArg::Kind::kNone;
-      if (!arguments[i].is_tensor && !null) throw ReplayFailure{Outcome::kTampered, "a pointer that is no tensor"};
+      if (!arguments[i].is_tensor && !null) throw ReplayFailure{{Rule::kForgedResult, "a pointer that is no tensor"}};
       packed.push_back(pack_as(null ? uint64_t{0} : reinterpret_cast<uint64_t>(arguments[i].tensor.data_ptr())));
     } else {
-      if (arguments[i].is_tensor) throw ReplayFailure{Outcome::kTampered, "a tensor where a kernel takes a number"};
+      if (arguments[i].is_tensor) throw ReplayFailure{{Rule::kForgedResult, "a tensor where a kernel takes a number"}};
       packed.push_back(pack_number(*arguments[i].value, type));
     }
   }

@@ -2,7 +2,7 @@
 // Errors of many elements in one pass over memory: what comparing outputs of gigabytes spends its time on.
 //
 // `truth` is float64; `other` is of any floating dtype and of as many elements; both are flat and contiguous and on one
-// device. On a GPU these are kernels of our own (PTX that the driver compiles), which need no memory; elsewhere ATen's
+// device. On a GPU these are kernels of our own (kernels.cu), which need no memory; elsewhere ATen's
 // operators. Sums are taken in float64, in no fixed order. All wait for the result. Thread rule: one thread.
 #pragma once
 

@@ -30,6 +30,15 @@ struct ReplayerGone {
   bool killed = false;  // By SIGKILL: somebody else's doing, as no kernel can send it.
 };
 
+[[noreturn]] void forged(const std::string& what) { throw ReplayFailure{{Rule::kForgedResult, what}}; }
+
+Json passed(Json answer = Json::object()) {
+  answer["finding"] = to_json(Finding());
+  return answer;
+}
+
+Json failed(const std::string& why) { return {{"finding", to_json(Finding(Rule::kVerifierFailed, why))}}; }
+
 }  // namespace
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
@@ -41,36 +50,19 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor from_bytes(const PlanParameter& parameter, const PlanValue& value, at::Device device) {
   at::Tensor host = at::empty(value.shape, at::TensorOptions(at::kCPU).dtype(to_torch(value.dtype)));
-  if (host.nbytes() != parameter.initial.size()) throw ReplayFailure{Outcome::kTampered, "a parameter of another size"};
+  if (host.nbytes() != parameter.initial.size()) forged("a parameter of another size");
   std::copy(parameter.initial.begin(), parameter.initial.end(), static_cast<char*>(host.data_ptr()));
   return host.to(device);
 }
 
-std::string structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected, const std::string& name) {
-  using Kind = Nest<int64_t>::Kind;
-  auto kind_name = [](Kind kind) {
-    return kind == Kind::kLeaf    ? "a tensor"
-           : kind == Kind::kList  ? "a list"
-           : kind == Kind::kTuple ? "a tuple"
-           : kind == Kind::kDict  ? "a dict"
-                                  : "a value that is no tensor";
-  };
-  if (got.kind != expected.kind) return cat(name, " is ", kind_name(got.kind), ", expected ", kind_name(expected.kind));
-  if (got.kind == Kind::kValue && got.value != expected.value) {
-    return cat(name, " is ", got.value.dump(-1, ' ', false, Json::error_handler_t::replace), ", expected ",
-               expected.value.dump(-1, ' ', false, Json::error_handler_t::replace));
+Finding structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected, const std::string& name) {
+  Finding found = other_node(got, expected, name);
+  for (size_t i = 0; i < got.children.size() && found.passed(); ++i) {
+    bool dict = got.kind == Nest<int64_t>::Kind::kDict;
+    std::string child = dict ? cat(name, "['", got.keys[i], "']") : cat(name, "[", i, "]");
+    found = structure_difference(got.children[i], expected.children[i], child);
   }
-  if (got.children.size() != expected.children.size() || got.keys != expected.keys) {
-    return cat(name, " has ", got.children.size(), " items",
-               got.children.size() == expected.children.size() ? " under other keys" : "", ", expected ",
-               expected.children.size());
-  }
-  for (size_t i = 0; i < got.children.size(); ++i) {
-    std::string child = got.kind == Kind::kDict ? cat(name, "['", got.keys[i], "']") : cat(name, "[", i, "]");
-    std::string found = structure_difference(got.children[i], expected.children[i], child);
-    if (!found.empty()) return found;
-  }
-  return "";
+  return found;
 }
 
 Judge::Judge(Channel& verifier, JudgeOptions options) : verifier_(verifier), options_(std::move(options)) {}
@@ -85,22 +77,26 @@ void Judge::serve() {
     try {
       reply = answer(question.header, std::move(question.payload));
     } catch (const ReplayFailure& failure) {
-      reply = {{"outcome", to_string(failure.outcome)}, {"message", failure.message}};
+      reply = {{"finding", to_json(failure.finding)}};
     } catch (const JudgeFault& fault) {
-      reply = {{"outcome", "harness_fault"}, {"message", fault.message}};
+      reply = failed(fault.message);
       if (fault.gpu_is_gone) reply["quarantined"] = fault.message;
     } catch (const ReplayerGone&) {
-      reply = {{"outcome", "harness_fault"}, {"message", "the replayer was lost"}, {"lost", true}};
+      reply = failed("the replayer was lost");
+      reply["lost"] = true;
     } catch (const c10::OutOfMemoryError&) {
       oracles_.clear();
       oracle_order_.clear();
       oracle_bytes_ = 0;
-      reply = {{"outcome", "harness_fault"}, {"message", "the GPU's memory does not hold this task"}};
+      reply = failed("the GPU's memory does not hold this task");
     } catch (const std::exception& error) {
-      reply = {{"outcome", "harness_fault"}, {"message", std::string(error.what()).substr(0, 1000)}};
+      reply = failed(std::string(error.what()).substr(0, 1000));
     }
     std::string lost = lost_context();
-    if (!lost.empty()) reply = {{"outcome", "harness_fault"}, {"message", lost}, {"lost", true}, {"ended", lost}};
+    if (!lost.empty()) {
+      reply = failed(lost);
+      reply.update({{"lost", true}, {"ended", lost}});
+    }
     reply["spent"] = spent_.json();
     if (!verifier_.send(reply) || !lost.empty()) return;
   }
@@ -121,7 +117,7 @@ Json Judge::answer(const Json& question, std::string payload) {
   if (what == "hello") return hello(question);
   if (what == "task") {
     std::string key = question.at("key").get<std::string>();
-    if (tasks_.count(key)) return {{"outcome", "pass"}};
+    if (tasks_.count(key)) return passed();
     auto parsed = parse_plan_file(std::make_shared<const std::string>(payload));
     if (!parsed) throw JudgeFault{"the reference's recording does not parse: " + parsed.why};
     while (tasks_.size() >= kMaxTasks) {
@@ -132,17 +128,17 @@ Json Judge::answer(const Json& question, std::string payload) {
     Task& task = tasks_[key];
     task.file = std::move(*parsed.value);
     task.bytes = std::move(payload);
-    return {{"outcome", "pass"}};
+    return passed();
   }
   if (what == "candidate") {
     candidate_.reset();
     state_.clear();
     if (at_work_) at_work_->has_candidate = false;
     auto parsed = parse_bundle(std::make_shared<const std::string>(payload));
-    if (!parsed) throw ReplayFailure{Outcome::kTampered, parsed.why};
+    if (!parsed) forged(parsed.why);
     candidate_ = std::move(*parsed.value);
     candidate_bytes_ = std::move(payload);
-    return {{"outcome", "pass"}};
+    return passed();
   }
   if (what == "run") return twice(question, &Judge::run);
   if (what == "time") return twice(question, &Judge::time);
@@ -161,17 +157,17 @@ Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
       if (gone.killed && attempt + 1 == kAttempts) throw;
       asked.erase("again");  // What an earlier question prepared is gone too.
     } catch (const ReplayFailure& failure) {
-      if (failure.outcome != Outcome::kOutOfMemory || attempt > 0) throw;
+      if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt > 0) throw;
       asked.erase("again");
       make_room(question);  // It may have been our memory that was in the way.
     }
   }
-  throw ReplayFailure{Outcome::kRuntimeError, "the kernels ended the process they ran in"};
+  throw ReplayFailure{{Rule::kProcessEnded, "the kernels ended the process they ran in"}};
 }
 
 Json Judge::hello(const Json& question) {
   staging_ = Staging::create(options_.device);
-  Json reply = {{"outcome", "pass"}, {"name", "CPU"}, {"memory", 0}};
+  Json reply = passed({{"name", "CPU"}, {"memory", 0}});
   int64_t memory = int64_t{8} << 30;
   if (options_.device.is_cuda()) {
     cudaDeviceProp properties;
@@ -205,7 +201,7 @@ Json Judge::measure(const Json& question) {
     greet();
   }
   Json measured = ask({{"do", "measure"}, {"spec", question.at("spec")}});
-  return {{"outcome", "pass"}, {"noise", measured.at("noise")}};
+  return passed({{"noise", measured.at("noise")}});
 }
 
 // --- Replayers.
@@ -226,7 +222,7 @@ void Judge::greet() {
       return;
     }
     std::string why = reply.header.is_object() && reply.header.contains("failure")
-                          ? reply.header["failure"].value("message", "")
+                          ? human_text(finding_from_json(reply.header["failure"].at("finding"), "the replayer"))
                           : "it did not answer";
     if (++faults_ >= kMaxFaultsInARow) throw JudgeFault{cat("no replayer comes up on this GPU: ", why), true};
     at_work_ = start_replayer();
@@ -252,7 +248,7 @@ Json Judge::ask(Json question, const std::string& payload) {
   }
   if (came == Channel::Answer::kLate) {
     replace_replayer();
-    throw ReplayFailure{Outcome::kTimeout, "the kernels did not end before the deadline"};
+    throw ReplayFailure{with_secret(Rule::kDeadline, "the kernels did not end before the deadline")};
   }
   if (came == Channel::Answer::kGone) {
     auto end = at_work_->channel->ended();
@@ -260,9 +256,9 @@ Json Judge::ask(Json question, const std::string& payload) {
     throw ReplayerGone{end && end->signal == SIGKILL};
   }
   const Json& failure = reply.header.at("failure");
-  ReplayFailure thrown{outcome_from_string(failure.at("outcome").get<std::string>()).value_or(Outcome::kHarnessFault),
-                       failure.at("message").get<std::string>(), failure.at("lost").get<bool>()};
+  ReplayFailure thrown{finding_from_json(failure.at("finding"), "the replayer"), failure.at("lost").get<bool>()};
   if (thrown.context_lost) replace_replayer();
+  if (thrown.finding.passed()) throw JudgeFault{"the replayer fails and says that nothing is wrong"};
   throw thrown;
 }
 
@@ -316,7 +312,7 @@ const Plan& Judge::candidate_plan(const Json& question) const {
   if (!candidate_) throw JudgeFault{"the judge was not given a candidate"};
   std::string name = question.at("case").get<std::string>();
   const Plan* plan = candidate_->find(name);
-  if (!plan) throw ReplayFailure{Outcome::kTampered, "the recording lacks a case"};
+  if (!plan) forged("the recording lacks a case");
   return *plan;
 }
 
@@ -361,7 +357,7 @@ void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCas
       pull(plan.name, "value", own->value, static_cast<int64_t>(initial.nbytes()),
            [&](int64_t offset, const at::Tensor& chunk) { bytes_of(initial, offset, chunk.numel()).copy_(chunk); });
     } else {
-      throw ReplayFailure{Outcome::kTampered, "a parameter without a value"};
+      forged("a parameter without a value");
     }
     for (const Parameter& theirs : at.parameters) {
       if (taken.count(&theirs) || !alike(*own, theirs) || !same_bits(initial, theirs.initial)) continue;
@@ -377,13 +373,13 @@ void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCas
 
 void Judge::give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at) {
   std::vector<std::pair<int64_t, at::Tensor>> values;
-  if (plan.inputs.size() != at.inputs.size()) throw ReplayFailure{Outcome::kTampered, "another number of inputs"};
+  if (plan.inputs.size() != at.inputs.size()) forged("another number of inputs");
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    if ((plan.inputs[i].value >= 0) != at.inputs[i].defined()) throw ReplayFailure{Outcome::kTampered, "other inputs"};
+    if ((plan.inputs[i].value >= 0) != at.inputs[i].defined()) forged("other inputs");
     if (plan.inputs[i].value < 0) continue;
     const PlanValue& value = plan.values[static_cast<size_t>(plan.inputs[i].value)];
     if (at.inputs[i].sizes() != at::IntArrayRef(value.shape) || at.inputs[i].scalar_type() != to_torch(value.dtype)) {
-      throw ReplayFailure{Outcome::kTampered, "other inputs"};
+      forged("other inputs");
     }
     values.emplace_back(plan.inputs[i].value, at.inputs[i]);
   }
@@ -400,8 +396,8 @@ void Judge::give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed, 
 }
 
 Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole) {
-  std::string difference = structure_difference(plan.outputs, at.plan->outputs);
-  if (!difference.empty()) return {Outcome::kWrongOutput, difference, INFINITY};
+  Finding difference = structure_difference(plan.outputs, at.plan->outputs);
+  if (!difference.passed()) return {difference, INFINITY};
   Json metadata = ask({{"do", "outputs"}, {"slot", "candidate"}, {"case", plan.name}}).at("outputs");
   Comparison worst;
   size_t index = 0;
@@ -409,15 +405,12 @@ Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& ora
   for_each_leaf(plan.outputs, [&](int64_t, const std::string& path) { names.push_back("output" + path); });
   for (const Expectation& expected : oracle.outputs) {
     auto shape = metadata.at(index).at("shape").get<std::vector<int64_t>>();
-    auto dtype = metadata.at(index).at("dtype").get<std::string>();
+    Dtype dtype = dtype_from_string(metadata.at(index).at("dtype").get<std::string>()).value();
     if (shape != expected.shape()) {
-      return {Outcome::kWrongOutput,
-              cat(names[index], " has shape ", dims_text(shape), ", expected ", dims_text(expected.shape())), INFINITY};
+      return {other_form(Rule::kShape, names[index], Form(shape), Form(expected.shape())), INFINITY};
     }
-    if (dtype != to_string(from_torch(expected.dtype()))) {
-      return {Outcome::kWrongOutput,
-              cat(names[index], " has dtype ", dtype, ", expected ", to_string(from_torch(expected.dtype()))),
-              INFINITY};
+    if (Dtype wanted = from_torch(expected.dtype()); dtype != wanted) {
+      return {other_form(Rule::kDtype, names[index], Form(dtype), Form(wanted)), INFINITY};
     }
     Judgement judgement(expected, names[index]);
     auto size = static_cast<int64_t>(c10::elementSize(expected.dtype()));
@@ -426,32 +419,34 @@ Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& ora
            if (whole || !judgement.failed()) judgement.add(offset / size, chunk.view(expected.dtype()));
          });
     Comparison one = judgement.finish();
-    if (one.outcome != Outcome::kPass) return one;
+    if (!one.passed()) return one;
     worst.worst = std::max(worst.worst, one.worst);
     ++index;
   }
   return worst;
 }
 
-std::string Judge::wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed) {
+Finding Judge::wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed) {
   std::set<int64_t> own(changed.begin(), changed.end());
   auto reference_does = [&](int64_t id) { return at.changed && at.changed->count(id) > 0; };
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     if (!own.erase(plan.inputs[i].value) || reference_does(at.plan->inputs[i].value)) continue;
-    return cat("input ", i, " is changed, which the reference does not do");
+    return input_changed(static_cast<int64_t>(i));
   }
   for (const auto& [id, parameter] : matched_) {
     if (!own.erase(id) || reference_does(parameter->id)) continue;
-    return cat("parameter ", parameter->name, " is changed, which the reference does not do");
+    Finding found = Rule::kParameterChanged;
+    found.told.name = parameter->name;
+    return found;
   }
   state_[plan.name].insert(own.begin(), own.end());
-  return "";
+  return {};
 }
 
 Json Judge::run(const Json& question) {
   if (question.value("additional", false)) {
     std::string why = cannot_do(question);
-    if (!why.empty()) return {{"outcome", to_string(Outcome::kPass)}, {"message", ""}, {"skipped", why}};
+    if (!why.empty()) return passed({{"skipped", why}});
   }
   ReferenceCase& at = reference(question);
   spent_.mark("reference");
@@ -481,17 +476,14 @@ Json Judge::run(const Json& question) {
   spent_.mark("forward");
   Comparison comparison = collect(plan, at, expected, /*whole=*/launches);
   spent_.mark("compare");
-  Json reply = {{"outcome", to_string(comparison.outcome)}, {"message", comparison.message}};
-  if (std::isfinite(comparison.worst)) reply["worst"] = comparison.worst;
-  if (comparison.outcome == Outcome::kPass) {
-    std::string problem = wrong_change(plan, at, done.at("changed").get<std::vector<int64_t>>());
-    if (problem.empty() && done.at("damage").get<int64_t>() > 0) problem = "a kernel writes outside of its tensors";
-    if (!problem.empty()) {
-      reply = {{"outcome", "wrong_output"}, {"message", problem}};
-    } else if (at.mutated.empty()) {
-      at_work_->inputs = given;
-    }
+  Finding found = comparison.finding;
+  if (found.passed()) {
+    found = wrong_change(plan, at, done.at("changed").get<std::vector<int64_t>>());
+    if (found.passed() && done.at("damage").get<int64_t>() > 0) found = Rule::kWritesOutside;
+    if (found.passed() && at.mutated.empty()) at_work_->inputs = given;
   }
+  Json reply = {{"finding", to_json(found)}};
+  if (found.passed() == comparison.passed() && std::isfinite(comparison.worst)) reply["worst"] = comparison.worst;
   ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
   spent_.mark("forget");
   return reply;
@@ -542,15 +534,11 @@ Json Judge::time(const Json& question) {
   spent_.mark("timing");
   Comparison comparison = collect(plan, at, expected);
   spent_.mark("compare");
-  Json reply = {{"outcome", to_string(comparison.outcome)},
-                {"message", comparison.message.empty() ? "" : "while it was timed, " + comparison.message},
-                {"readings", timed.at("readings")}};
+  Finding found = comparison.finding;
+  if (found.passed() && !timed.at("changed").empty()) found = Rule::kKeptState;
+  Json reply = {{"finding", to_json(found)}, {"readings", timed.at("readings")}};
   for (const char* key : {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}) {
     if (timed.contains(key)) reply[key] = timed[key];
-  }
-  if (comparison.outcome == Outcome::kPass && !timed.at("changed").empty()) {
-    reply["outcome"] = to_string(Outcome::kTampered);
-    reply["message"] = "while it was timed, it kept something from run to run that it did not keep while it was judged";
   }
   // Nothing that has to be read and written from memory can be done faster than the memory is.
   int64_t bytes = 0;

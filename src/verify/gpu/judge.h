@@ -14,8 +14,8 @@
 //   candidate  {} + its bundle (bundle.h); replaces the last one
 //   run        {"task", "case", "values", "additional", "precision", "weight_seed", "input_seed", "poison",
 //   "launches", "deadline_s"}
-//                                      -> {"outcome", "message", "worst"}, or for an additional case that the reference
-//                                         cannot do {"outcome": "pass", "skipped": why}
+//                                      -> {"finding", "worst"}, or for an additional case that the reference
+//                                         cannot do {"finding": a pass, "skipped": why}
 //   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
 //                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
@@ -27,7 +27,8 @@
 // A replayer that is gone without a word is replaced and the question asked again. The third time it is the candidate's
 // doing, unless the replayer was killed from outside (for want of memory, say): that is the machine's.
 //
-// A failure of a candidate is an outcome; `harness_fault` says that the reference or the machine failed, and
+// "finding" is of verify/finding.h. A failure of a candidate's is its finding; a harness fault says that the reference
+// or the machine failed, and
 // {"quarantined": reason} that this GPU is given up. {"ended": reason}: the reference spoilt this process's context,
 // and this answer is its last.
 #pragma once
@@ -133,8 +134,8 @@ class Judge {
   void give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed, const std::string& values = "");
   // `whole` false: the first difference will do.
   Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole = true);
-  // What forward changed and should not have, "" = nothing; what is the candidate's own goes to state_.
-  std::string wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed);
+  // What forward changed and should not have, kPass = nothing; what is the candidate's own goes to state_.
+  Finding wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed);
 
   std::unique_ptr<Remote> start_replayer();
   void greet();
@@ -170,8 +171,8 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b);
 // A parameter's bytes as a tensor. Throws ReplayFailure when they are not of its size.
 at::Tensor from_bytes(const PlanParameter& parameter, const PlanValue& value, at::Device device);
 
-// Message when two structures of outputs differ, else "".
-std::string structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected,
-                                 const std::string& name = "output");
+// What is different about two structures of outputs; kPass = nothing.
+Finding structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected,
+                             const std::string& name = "output");
 
 }  // namespace tritonrl

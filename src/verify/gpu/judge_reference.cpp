@@ -167,7 +167,7 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision prec
       truth = run_reference(at, seed, true);
     } catch (const ReplayFailure& failure) {
       at.exact->forget_forward();
-      if (failure.outcome == Outcome::kOutOfMemory) throw;
+      if (failure.finding.outcome() == Outcome::kOutOfMemory) throw;
       at.exact_fits = false;  // An operator without float64.
     }
   }
@@ -186,7 +186,7 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision prec
     if (hold_against_itself) {
       Judgement itself(made.outputs.back(), "output");
       itself.add(0, reference[i].reshape({-1}));
-      made.sound = made.sound && itself.finish().outcome == Outcome::kPass;
+      made.sound = made.sound && itself.finish().passed();
     }
     made.bytes += made.outputs.back().bytes();
     reference[i] = at::Tensor();
@@ -228,8 +228,8 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
     } catch (const c10::OutOfMemoryError&) {
       if (attempt == 2) throw;
     } catch (const ReplayFailure& failure) {
-      if (failure.outcome != Outcome::kOutOfMemory || attempt == 2) {
-        throw JudgeFault{cat("the reference fails: ", failure.message), failure.context_lost};
+      if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt == 2) {
+        throw JudgeFault{cat("the reference fails: ", human_text(failure.finding)), failure.context_lost};
       }
     }
     at.own->forget_forward();
@@ -259,7 +259,7 @@ std::string Judge::cannot_do(const Json& question) {
       why = fault.message;
     } catch (const ReplayFailure& failure) {
       if (failure.context_lost) throw;
-      why = cat("the reference fails: ", failure.message);
+      why = cat("the reference fails: ", human_text(failure.finding));
     } catch (const c10::OutOfMemoryError&) {
       why = "the GPU's memory does not hold the reference";
     }
@@ -305,7 +305,7 @@ Json Judge::lint(const Json& question) {
                      lint.flags.end());
     lint.add("seed_invariant", "get_inputs() gives the same tensors for two seeds");
   }
-  return {{"outcome", "pass"},
+  return {{"finding", to_json(Finding())},
           {"flags", lint.flags},
           {"drops_tried", lint.drops_tried},
           {"drops_impossible", lint.drops_impossible}};

@@ -76,32 +76,30 @@ class LaneTest : public testing::Test {
     delete pool_;
   }
 
-  static StageEnd record(Json args, Blob* out) {
+  static Finding record(Json args, Blob* out) {
     Job job{"record", std::move(args), ""};
     job.deadline_s = 30;
     JobAnswer answer = pool_->run(ZygoteKind::kRecord, std::move(job));
     auto blob = parse_blob(std::move(answer.result), answer.nonce);
-    if (!blob) return {Outcome::kHarnessFault, cat(blob.why, " ", answer.stderr_tail)};
-    if (blob.value->failure) {
-      return {outcome_from_string(blob.value->failure->kind).value(), blob.value->failure->message};
-    }
+    if (!blob) return {Rule::kVerifierFailed, cat(blob.why, " ", answer.stderr_tail)};
+    if (blob.value->failure) return *blob.value->failure;
     *out = std::move(*blob.value);
     return {};
   }
 
   // Through compile, tiny_run without the kill switch, full_run.
-  static StageEnd verify(const std::string& init, const std::string& forward) {
+  static Finding verify(const std::string& init, const std::string& forward) {
     Task task;
     task.id = "t";
     task.source = kTask;
     tools_ = {lanes_, references_, &timing_};
     GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
-    StageEnd ended = path.record(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
-    return ended.outcome == Outcome::kPass ? path.full_run(30, false) : ended;
+    Finding ended = path.record(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
+    return ended.passed() ? path.full_run(30, false) : ended;
   }
   static std::string verdict(const std::string& init, const std::string& forward) {
-    StageEnd ended = verify(init, forward);
-    return cat(to_string(ended.outcome), ": ", ended.message);
+    Finding ended = verify(init, forward);
+    return cat(to_string(ended.outcome()), ": ", human_text(ended));
   }
 
   // The results of the task's additional cases.
@@ -119,8 +117,8 @@ class LaneTest : public testing::Test {
     tools_ = {lanes_, references_, &timing_};
     GpuPath path(tools_, task, specs, 1234, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", forward);
-    StageEnd ended = path.record(code, record);
-    EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+    Finding ended = path.record(code, record);
+    EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
     path.full_run(30, false);
     std::map<std::string, CaseResult> out;
     for (const CaseResult& result : path.results()) out[result.name] = result;
@@ -153,8 +151,8 @@ TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
     tools_ = {lanes_, references_, &timing_};
     GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
-    ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
-    EXPECT_EQ(path.full_run(30, false).outcome, Outcome::kPass);
+    ASSERT_EQ(path.record(code, record).outcome(), Outcome::kPass);
+    EXPECT_EQ(path.full_run(30, false).outcome(), Outcome::kPass);
     auto timed = std::async(std::launch::async, [&] { return path.time(10); });
     EXPECT_TRUE(shared != here || timed.wait_for(200ms) == std::future_status::timeout);
     while (timed.wait_for(1ms) != std::future_status::ready) {
@@ -220,8 +218,8 @@ TEST_F(LaneTest, LintTellsWhichWrongAnswersWouldPass) {
     tools_ = {lanes_, references_, &timing_};
     GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     TaskFindings found;
-    StageEnd ended = path.lint(30, &found);
-    EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+    Finding ended = path.lint(30, &found);
+    EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
     std::vector<std::string> out;
     for (const auto& [flag, detail] : found.flags) {
       out.push_back(flag == "control" || flag == "drop" ? detail.substr(0, detail.find(" would")) : flag);
@@ -260,27 +258,27 @@ TEST_F(LaneTest, AdditionalCases) {
   EXPECT_EQ(honest.size(), 1 + kValueTransforms.size() + 3);
   for (const auto& [name, result] : honest) {
     if (name == "nothing") {
-      EXPECT_FALSE(result.outcome);
-      EXPECT_EQ(result.message, "there is no such thing");
+      EXPECT_TRUE(result.skipped);
+      EXPECT_EQ(*result.skipped, "there is no such thing");
       continue;
     }
-    ASSERT_TRUE(result.outcome) << name << " is skipped: " << result.message;
-    EXPECT_EQ(*result.outcome, Outcome::kPass) << name << ": " << result.message;
+    ASSERT_FALSE(result.skipped) << name << " is skipped: " << *result.skipped;
+    EXPECT_TRUE(result.finding.passed()) << name << ": " << human_text(result.finding);
     EXPECT_TRUE(result.worst && *result.worst <= 1) << name;
   }
   // Right where inputs are as get_inputs() draws them, and only there.
   auto bounded = cases(replace_all(kSameForward, "self.linear(x)", "self.linear(x.clamp(-6, 6))"));
-  EXPECT_EQ(bounded["full"].outcome, Outcome::kPass);
-  EXPECT_EQ(bounded["uniform"].outcome, Outcome::kPass);
-  EXPECT_EQ(bounded["large"].outcome, Outcome::kWrongOutput);
-  EXPECT_EQ(bounded["cancelling"].outcome, Outcome::kWrongOutput);
+  EXPECT_EQ(bounded["full"].outcome(), Outcome::kPass);
+  EXPECT_EQ(bounded["uniform"].outcome(), Outcome::kPass);
+  EXPECT_EQ(bounded["large"].outcome(), Outcome::kWrongOutput);
+  EXPECT_EQ(bounded["cancelling"].outcome(), Outcome::kWrongOutput);
   auto one_size = cases(replace_all(kSameForward, "self.linear(x)", "self.linear(x.view(64, 300))"));
-  EXPECT_EQ(one_size["larger"].outcome, Outcome::kRuntimeError) << one_size["larger"].message;
-  EXPECT_EQ(one_size["precision"].outcome, Outcome::kPass) << one_size["precision"].message;
+  EXPECT_EQ(one_size["larger"].outcome(), Outcome::kRuntimeError) << human_text(one_size["larger"].finding);
+  EXPECT_EQ(one_size["precision"].outcome(), Outcome::kPass) << human_text(one_size["precision"].finding);
   auto one_dtype =
       cases(replace_all(kSameForward, "'y': ", "'y': 1.0 * torch.ones_like(x[:, :1], dtype=torch.float32) * "));
-  EXPECT_FALSE(one_dtype["precision"].outcome) << "its outputs have another dtype: it is not written for that";
-  EXPECT_EQ(one_dtype["larger"].outcome, Outcome::kPass) << one_dtype["larger"].message;
+  EXPECT_TRUE(one_dtype["precision"].skipped) << "its outputs have another dtype: it is not written for that";
+  EXPECT_EQ(one_dtype["larger"].outcome(), Outcome::kPass) << human_text(one_dtype["larger"].finding);
 }
 
 TEST_F(LaneTest, CasesThatTheReferenceCannotDoAreSkipped) {
@@ -288,9 +286,9 @@ TEST_F(LaneTest, CasesThatTheReferenceCannotDoAreSkipped) {
       kTask, "    def forward(self, x, scale):\n",
       "    def forward(self, x, scale):\n        x = x.view(64, 300)\n        assert x.dtype == torch.float32\n");
   auto results = cases(kSameForward, task);
-  EXPECT_FALSE(results["larger"].outcome);
-  EXPECT_FALSE(results["precision"].outcome);
-  EXPECT_NE(results["larger"].message, "");
+  EXPECT_TRUE(results["larger"].skipped);
+  EXPECT_TRUE(results["precision"].skipped);
+  EXPECT_NE(results["larger"].skipped.value_or(""), "");
 }
 
 // A replayer in Python that greets and then ends by a signal as soon as it is asked for anything.
@@ -322,9 +320,9 @@ TEST_F(LaneTest, WhoIsToBlameForLostReplayers) {
       EXPECT_EQ(judge->receive(&reply, 120), Channel::Answer::kCame);
       return reply.header;
     };
-    EXPECT_EQ(ask({{"do", "hello"}})["outcome"], "pass");
-    EXPECT_EQ(ask({{"do", "task"}, {"key", reference->key}}, *reference->file.bytes)["outcome"], "pass");
-    EXPECT_EQ(ask({{"do", "candidate"}}, *reference->file.bytes)["outcome"], "pass");
+    EXPECT_EQ(ask({{"do", "hello"}})["finding"]["rule"], "pass");
+    EXPECT_EQ(ask({{"do", "task"}, {"key", reference->key}}, *reference->file.bytes)["finding"]["rule"], "pass");
+    EXPECT_EQ(ask({{"do", "candidate"}}, *reference->file.bytes)["finding"]["rule"], "pass");
     Json answer = ask({{"do", "run"},
                        {"task", reference->key},
                        {"case", "full"},
@@ -332,7 +330,7 @@ TEST_F(LaneTest, WhoIsToBlameForLostReplayers) {
                        {"input_seed", 5},
                        {"poison", 6},
                        {"deadline_s", 60}});
-    EXPECT_EQ(answer["outcome"], signal == SIGKILL ? "harness_fault" : "runtime_error") << answer;
+    EXPECT_EQ(answer["finding"]["rule"], signal == SIGKILL ? "verifier_failed" : "process_ended") << answer;
     EXPECT_EQ(answer.value("lost", false), signal == SIGKILL) << answer;
   }
   std::filesystem::remove(program);
@@ -343,7 +341,7 @@ TEST(Judge, GivesUpAGpuOnWhichNoReplayerComesUp) {
   judge->send({{"do", "hello"}});
   ChannelMessage reply;
   ASSERT_EQ(judge->receive(&reply, 60), Channel::Answer::kCame);
-  EXPECT_EQ(reply.header["outcome"], "harness_fault");
+  EXPECT_EQ(reply.header["finding"]["rule"], "verifier_failed");
   EXPECT_THAT(reply.header["quarantined"].get<std::string>(), HasSubstr("no replayer comes up"));
 }
 
@@ -355,7 +353,7 @@ TEST_F(LaneTest, DeadJudgeIsReplaced) {
     run.name = "full";
     run.deadline_s = 5;
     GpuAnswer answer = lease.run(run);
-    EXPECT_EQ(answer.outcome, Outcome::kHarnessFault);
+    EXPECT_EQ(answer.finding.outcome(), Outcome::kHarnessFault);
     EXPECT_FALSE(answer.lost);
     lease.kill_judge();
     answer = lease.run(run);
@@ -371,12 +369,12 @@ TEST_F(LaneTest, LostJudgeGivesTheGpuBackForAnotherAttempt) {
   ASSERT_EQ(::kill(lanes_->acquire().judge_process(), SIGKILL), 0);
   GpuPath first(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
   TaskFindings found;
-  EXPECT_EQ(first.lint(30, &found).outcome, Outcome::kHarnessFault);
+  EXPECT_EQ(first.lint(30, &found).outcome(), Outcome::kHarnessFault);
   EXPECT_TRUE(first.worth_another_try());
   // `first` is still there, and there is one GPU only: whoever keeps it makes this wait for ever.
   GpuPath second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
-  StageEnd ended = second.lint(30, &found);
-  EXPECT_EQ(ended.outcome, Outcome::kPass) << ended.message;
+  Finding ended = second.lint(30, &found);
+  EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
 }
 
 TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
@@ -391,8 +389,8 @@ TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
             forward, "\ndef get_inputs():\n  return [torch.randn(64)]\ndef get_init_inputs():\n  return []\n");
     TaskFindings found;
     GpuPath path(tools, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
-    StageEnd ended = path.lint(30, &found);
-    return cat(to_string(ended.outcome), path.worth_another_try() ? " lost " : " ", path.task_failure());
+    Finding ended = path.lint(30, &found);
+    return cat(to_string(ended.outcome()), path.worth_another_try() ? " lost " : " ", path.task_failure());
   };
   const std::string outside = "torch.nn.functional.binary_cross_entropy(x * 9, x * 0 + 1)";
   EXPECT_EQ(lint("torch.relu(x)"), "pass ");
@@ -409,9 +407,9 @@ TEST_F(LaneTest, TimingNeedsAGpu) {
   tools_ = {lanes_, references_, &timing_};
   GpuPath path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
   std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
-  ASSERT_EQ(path.record(code, record).outcome, Outcome::kPass);
-  StageEnd ended = path.time(10);
-  EXPECT_EQ(ended.outcome, Outcome::kUnsupported) << ended.message;
+  ASSERT_EQ(path.record(code, record).outcome(), Outcome::kPass);
+  Finding ended = path.time(10);
+  EXPECT_EQ(ended.outcome(), Outcome::kUnsupported) << human_text(ended);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// OwnKernels: the verifier's own small kernels, as PTX that the driver compiles when the process starts: they count
-// damaged guard words, hash memory, hold the stream, read the SM clock, empty the L2 cache, and spin for a known time.
+// OwnKernels: the verifier's own small kernels (kernels.cu, compiled for the device at hand when the process starts):
+// they count damaged guard words, hash memory, hold the stream, read the SM clock, empty the L2 cache, spin for a known
+// time, and compare (error_kernels.h).
 //
 // All are queued on the default stream and throw ReplayFailure. Thread rule: one thread.
 #pragma once
@@ -8,12 +9,25 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/nvrtc.h"
 
 namespace tritonrl {
 
+// What kernels.cu is compiled with, and the kernels that must be in it.
+const CudaProgram& own_program();
+
 class OwnKernels {
  public:
+  // Of the current device. Throws Error (environment) where they cannot be compiled.
   static OwnKernels& get();
+  // The kernel that kernels.cu has under this name.
+  CUfunction find(const std::string& name) const;
+  unsigned processors() const { return processors_; }  // Of the device.
+  static void launch(CUfunction function, unsigned blocks, unsigned threads, void** arguments);
+
   // Adds to *counter the number of 32-bit words in [at, at + words) that are not `pattern`.
   void count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter);
   // Adds to *out (8 bytes) a hash of `bytes` bytes from `at` (4-byte aligned) under `key`, which whoever wrote them
@@ -32,8 +46,9 @@ class OwnKernels {
 
  private:
   OwnKernels();
-  CUmodule module_ = nullptr;
-  CUfunction damage_ = nullptr, hash_ = nullptr, hold_ = nullptr, clock_ = nullptr, spin_ = nullptr, read_ = nullptr;
+  std::map<std::string, CUfunction> functions_;
+  unsigned processors_;
+  CUfunction damage_, hash_, hold_, clock_, spin_, read_;
 };
 
 }  // namespace tritonrl

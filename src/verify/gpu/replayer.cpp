@@ -81,6 +81,10 @@ int64_t peak_of_forward(Tape& tape) {
   }
 }
 
+Json failed(const Finding& finding, bool lost) {
+  return {{"failure", {{"finding", to_json(finding)}, {"lost", lost}}}};
+}
+
 }  // namespace
 
 void Replayer::serve() {
@@ -94,12 +98,12 @@ void Replayer::serve() {
       reply["ok"] = true;
     } catch (const ReplayFailure& failure) {
       lost = failure.context_lost;
-      reply = {{"failure", {{"outcome", to_string(failure.outcome)}, {"message", failure.message}, {"lost", lost}}}};
+      reply = failed(failure.finding, lost);
     } catch (const c10::OutOfMemoryError& error) {
-      reply = {{"failure", {{"outcome", "out_of_memory"}, {"message", "the GPU's memory is full"}, {"lost", false}}}};
+      reply = failed({Rule::kOutOfMemory, "the GPU's memory is full"}, false);
     } catch (const std::exception& error) {
       lost = true;
-      reply = {{"failure", {{"outcome", "harness_fault"}, {"message", error.what()}, {"lost", true}}}};
+      reply = failed({Rule::kVerifierFailed, error.what()}, true);
     }
     if (!judge_.send(reply) || lost) return;
   }
@@ -151,7 +155,7 @@ Json Replayer::load(const Json& question, std::string payload) {
   std::string name = text(question, "slot");
   slots_.erase(name);
   auto parsed = parse_bundle(std::make_shared<const std::string>(std::move(payload)));
-  if (!parsed) throw ReplayFailure{Outcome::kTampered, parsed.why};
+  if (!parsed) throw ReplayFailure{{Rule::kForgedResult, parsed.why}};
   Slot& slot = slots_[name];
   slot.file = std::move(*parsed.value);
   if (device_.is_cuda()) slot.launcher = std::make_unique<CudaLauncher>();
@@ -274,7 +278,7 @@ Json Replayer::bandwidth() {
 }
 
 Json Replayer::measure(const Json& question) {
-  if (!device_.is_cuda()) throw ReplayFailure{Outcome::kUnsupported, "timing needs a GPU"};
+  if (!device_.is_cuda()) throw ReplayFailure{{Rule::kNotReplayable, "timing needs a GPU"}};
   GuardedMemory::set_poisoning(false);
   Json noise = Json::array();
   for (const auto& repeats : measure_noise(reading_spec_from_json(question.at("spec")))) {
@@ -288,7 +292,7 @@ Json Replayer::measure(const Json& question) {
 }
 
 Json Replayer::time(const Json& question) {
-  if (!device_.is_cuda()) throw ReplayFailure{Outcome::kUnsupported, "timing needs a GPU"};
+  if (!device_.is_cuda()) throw ReplayFailure{{Rule::kNotReplayable, "timing needs a GPU"}};
   Json candidate_at = {{"slot", "candidate"}, {"case", question.at("case")}};
   Tape& candidate = tape(candidate_at);
   Tape& reference = tape({{"slot", "reference"}, {"case", question.at("reference_case")}});

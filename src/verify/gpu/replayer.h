@@ -2,7 +2,7 @@
 // Replayer: the process in which a candidate's kernels run. It has a CUDA context and no Python, knows inputs and never
 // an answer, and ends whenever its context is spoilt; the judge (verify/gpu/judge.h) starts it and asks.
 //
-// Questions, all JSON over the Channel, answered by {"ok": true, ...} or {"failure": {"outcome", "message", "lost"}}:
+// Questions, all JSON over the Channel, answered by {"ok": true, ...} or {"failure": {"finding", "lost"}}:
 //
 //   hello     {"staging": handle}                                     -> {"device", "memory": bytes}
 //   load      {"slot"} + a recording                                  replaces what the slot held

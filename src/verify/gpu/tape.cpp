@@ -18,7 +18,7 @@ constexpr size_t kKeep = SIZE_MAX;
 constexpr at::ScalarType kTypes[kDtypeCount] = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kChar,
                                                 at::kShort, at::kInt,    at::kLong, at::kByte,     at::kBool};
 
-[[noreturn]] void fail(Outcome outcome, std::string message) { throw ReplayFailure{outcome, std::move(message)}; }
+[[noreturn]] void fail(Rule rule, const std::string& words) { throw ReplayFailure{{rule, words}}; }
 
 c10::Scalar scalar(const PlanArg& arg) {
   if (arg.kind == PlanArg::Kind::kFloat) return c10::Scalar(arg.real);
@@ -28,7 +28,7 @@ c10::Scalar scalar(const PlanArg& arg) {
 
 at::Layout layout(const std::string& name) {
   if (name == "strided") return at::kStrided;
-  fail(Outcome::kUnsupported, cat("tensors of layout ", name));
+  fail(Rule::kNotReplayable, cat("tensors of layout ", name));
 }
 
 at::MemoryFormat memory_format(const std::string& name) {
@@ -36,7 +36,7 @@ at::MemoryFormat memory_format(const std::string& name) {
   if (name == "preserve_format") return at::MemoryFormat::Preserve;
   if (name == "channels_last") return at::MemoryFormat::ChannelsLast;
   if (name == "channels_last_3d") return at::MemoryFormat::ChannelsLast3d;
-  fail(Outcome::kTampered, cat("an unknown memory format ", name.substr(0, 40)));
+  fail(Rule::kForgedResult, cat("an unknown memory format ", name.substr(0, 40)));
 }
 
 // What an exception from LibTorch means for the candidate.
@@ -44,9 +44,9 @@ ReplayFailure from_exception(const std::exception& error, const std::string& op)
   std::string text = error.what();
   text = text.substr(0, text.find("\nException raised from"));
   text = text.substr(0, 500);
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return {Outcome::kOutOfMemory, cat(op, ": ", text)};
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return {{Rule::kOutOfMemory, cat(op, ": ", text)}};
   bool lost = text.find("CUDA error") != std::string::npos && text.find("out of memory") == std::string::npos;
-  return {Outcome::kRuntimeError, cat(op, ": ", text), lost};
+  return {{Rule::kOperatorFailed, cat(op, ": ", text)}, lost};
 }
 
 }  // namespace
@@ -65,11 +65,6 @@ Dtype from_torch(at::ScalarType dtype) {
   }
   CHECK(false) << "a dtype that plans do not have: " << c10::toString(dtype);
   return Dtype::kFloat32;
-}
-
-std::string launch_place(const PlanFile& file, const PlanStep& step) {
-  std::string kernel = cat("kernel ", file.kernels[static_cast<size_t>(step.kernel)].name);
-  return step.line > 0 ? cat("candidate.py:", step.line, ": ", kernel) : kernel;
 }
 
 Tape::Tape(const PlanFile& file, const Plan& plan, TapeOptions options)
@@ -103,26 +98,26 @@ Tape::Tape(const PlanFile& file, const Plan& plan, TapeOptions options)
 
 Tape::Call Tape::resolve(const PlanStep& step) const {
   auto parts = split(step.op, '.');
-  if (parts.size() != 3) fail(Outcome::kTampered, cat("a malformed operator ", step.op.substr(0, 80)));
+  if (parts.size() != 3) fail(Rule::kForgedResult, cat("a malformed operator ", step.op.substr(0, 80)));
   std::string name = cat(parts[0], "::", parts[1]), overload = parts[2] == "default" ? "" : parts[2];
   Call call;
   call.op = c10::Dispatcher::singleton().findSchema({name, overload});
-  if (!call.op) fail(Outcome::kUnsupported, cat("operator ", step.op.substr(0, 80), " is not known here"));
+  if (!call.op) fail(Rule::kNotReplayable, cat("operator ", step.op.substr(0, 80), " is not known here"));
   const auto& schema = call.op->schema();
   const auto& arguments = schema.arguments();
   call.args.assign(arguments.size(), nullptr);
-  if (step.args.size() > arguments.size()) fail(Outcome::kTampered, cat(step.op, " has too many arguments"));
+  if (step.args.size() > arguments.size()) fail(Rule::kForgedResult, cat(step.op, " has too many arguments"));
   for (size_t i = 0; i < step.args.size(); ++i) call.args[i] = &step.args[i];
   for (const auto& [key, value] : step.kwargs) {
     auto index = schema.argumentIndexWithName(key);
     if (!index || call.args[static_cast<size_t>(*index)]) {
-      fail(Outcome::kTampered, cat(step.op, " has no argument ", key.substr(0, 40)));
+      fail(Rule::kForgedResult, cat(step.op, " has no argument ", key.substr(0, 40)));
     }
     call.args[static_cast<size_t>(*index)] = &value;
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!call.args[i] && !arguments[i].default_value()) {
-      fail(Outcome::kTampered, cat(step.op, " lacks argument ", arguments[i].name()));
+      fail(Rule::kForgedResult, cat(step.op, " lacks argument ", arguments[i].name()));
     }
   }
   return call;
@@ -203,7 +198,7 @@ c10::IValue Tape::argument(const PlanArg& arg, const c10::Type& type) const {
       c10::List<int64_t> list;
       for (const PlanArg& item : arg.list) {
         if (item.kind != Kind::kInt && item.kind != Kind::kBool) {
-          fail(Outcome::kTampered, "a list of integers with something else in it");
+          fail(Rule::kForgedResult, "a list of integers with something else in it");
         }
         list.push_back(item.number);
       }
@@ -212,14 +207,14 @@ c10::IValue Tape::argument(const PlanArg& arg, const c10::Type& type) const {
     default:
       break;
   }
-  fail(Outcome::kTampered, "an argument of a kind that its operator does not take");
+  fail(Rule::kForgedResult, "an argument of a kind that its operator does not take");
 }
 
 void Tape::bind(int64_t id, at::Tensor tensor) { values_.at(static_cast<size_t>(id)) = std::move(tensor); }
 
 const at::Tensor& Tape::value(int64_t id) const {
   const at::Tensor& tensor = values_.at(static_cast<size_t>(id));
-  if (!tensor.defined()) fail(Outcome::kTampered, "a value is used that was never made");
+  if (!tensor.defined()) fail(Rule::kForgedResult, "a value is used that was never made");
   return tensor;
 }
 
@@ -333,22 +328,22 @@ void Tape::call(size_t index) {
     throw from_exception(error, step.op);
   }
   if (stack.empty()) {
-    if (!step.outs.empty()) fail(Outcome::kTampered, cat(step.op, " gives no result"));
+    if (!step.outs.empty()) fail(Rule::kForgedResult, cat(step.op, " gives no result"));
     return;
   }
   if (stack.size() == 1) return take(step.result, stack[0]);
-  if (step.result.children.size() != stack.size()) fail(Outcome::kTampered, cat(step.op, " gives other results"));
+  if (step.result.children.size() != stack.size()) fail(Rule::kForgedResult, cat(step.op, " gives other results"));
   for (size_t i = 0; i < stack.size(); ++i) take(step.result.children[i], stack[i]);
 }
 
 void Tape::take(const Nest<int64_t>& where, const c10::IValue& result) {
   if (where.kind == Nest<int64_t>::Kind::kLeaf) {
-    if (!result.isTensor()) fail(Outcome::kTampered, "a step gives something else than recorded");
+    if (!result.isTensor()) fail(Rule::kForgedResult, "a step gives something else than recorded");
     return take_tensor(where.leaf, result.toTensor());
   }
   if (where.children.empty()) return;
   if (!result.isTensorList() || result.toTensorVector().size() != where.children.size()) {
-    fail(Outcome::kTampered, "a step gives something else than recorded");
+    fail(Rule::kForgedResult, "a step gives something else than recorded");
   }
   auto tensors = result.toTensorVector();
   for (size_t i = 0; i < tensors.size(); ++i) take(where.children[i], tensors[i]);
@@ -359,13 +354,13 @@ void Tape::take_tensor(int64_t id, at::Tensor tensor) {
   if (!tensor.defined()) return;
   at::ScalarType dtype = real_dtype(to_torch(said.dtype));
   if (tensor.sizes() != at::IntArrayRef(said.shape)) {
-    fail(Outcome::kTampered, cat("a step gives shape ", dims_text(tensor.sizes().vec()), " where ",
-                                 dims_text(said.shape), " was recorded"));
+    fail(Rule::kForgedResult, cat("a step gives shape ", dims_text(tensor.sizes().vec()), " where ",
+                                  dims_text(said.shape), " was recorded"));
   }
   if (tensor.scalar_type() != dtype) {
     if (!options_.in_double) {
-      fail(Outcome::kTampered, cat("a step gives ", c10::toString(tensor.scalar_type()), " where ",
-                                   to_string(said.dtype), " was recorded"));
+      fail(Rule::kForgedResult, cat("a step gives ", c10::toString(tensor.scalar_type()), " where ",
+                                    to_string(said.dtype), " was recorded"));
     }
   }
   bool same_layout = true;
@@ -382,9 +377,9 @@ void Tape::take_tensor(int64_t id, at::Tensor tensor) {
 
 void Tape::launch(size_t index) {
   const PlanStep& step = plan_.tape[index];
-  if (!options_.launcher || options_.in_double) fail(Outcome::kUnsupported, "Triton launches need a GPU");
+  if (!options_.launcher || options_.in_double) fail(Rule::kNotReplayable, "Triton launches need a GPU");
   const PlanChoice& choice = step.choices.at(choices_[index]);
-  if (choice.cubin < 0) fail(Outcome::kTampered, "a launch without a cubin");
+  if (choice.cubin < 0) fail(Rule::kForgedResult, "a launch without a cubin");
   std::vector<LaunchArgument> arguments;
   for (const auto& [name, arg] : choice.args) {
     LaunchArgument one{arg.kind == PlanArg::Kind::kTensor || arg.kind == PlanArg::Kind::kDescriptor, {}, &arg};
@@ -395,7 +390,8 @@ void Tape::launch(size_t index) {
     options_.launcher->launch(file_.cubins[static_cast<size_t>(choice.cubin)], choice, arguments);
     if (careful_) options_.launcher->wait();
   } catch (ReplayFailure& failure) {
-    failure.message = cat(launch_place(file_, step), ": ", failure.message);
+    failure.finding.told.kernel = file_.kernels[static_cast<size_t>(step.kernel)].name;
+    failure.finding.told.line = std::max<int64_t>(step.line, 0);
     throw;
   }
 }

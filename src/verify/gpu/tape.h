@@ -21,14 +21,14 @@
 #include <string>
 #include <vector>
 
+#include "verify/finding.h"
 #include "verify/plan.h"
 #include "verify/verdict.h"
 
 namespace tritonrl {
 
 struct ReplayFailure {
-  Outcome outcome = Outcome::kRuntimeError;
-  std::string message;
+  Finding finding;
   bool context_lost = false;  // The process must end: its CUDA context is of no further use.
 };
 
@@ -126,8 +126,5 @@ void seed_device(at::Device device, uint64_t seed);  // The default generator, w
 
 at::ScalarType to_torch(Dtype dtype);
 Dtype from_torch(at::ScalarType dtype);  // CHECK-fails for dtypes that plans do not have.
-
-// "line 12 of candidate.py" or "" where the recorder did not know.
-std::string launch_place(const PlanFile& file, const PlanStep& step);
 
 }  // namespace tritonrl

@@ -13,18 +13,17 @@ namespace {
 constexpr double kAbsoluteTolerance = 1e-2;  // As verify/task_lint.cpp.
 constexpr double kNoise = 1e-2;
 
-Outcome judge(const DeviceLintRequest& request, const std::vector<at::Tensor>& outputs) {
+bool passes(const DeviceLintRequest& request, const std::vector<at::Tensor>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Expectation& expected = (*request.expected)[i];
     if (outputs[i].sizes() != at::IntArrayRef(expected.shape()) || outputs[i].scalar_type() != expected.dtype()) {
-      return Outcome::kWrongOutput;
+      return false;
     }
     Judgement judgement(expected, request.names[i]);
     judgement.add(0, outputs[i].reshape({-1}));
-    Outcome outcome = judgement.finish().outcome;
-    if (outcome != Outcome::kPass) return outcome;
+    if (!judgement.finish().passed()) return false;
   }
-  return Outcome::kPass;
+  return true;
 }
 
 template <class Fn>
@@ -87,7 +86,7 @@ DeviceLint lint_on_device(const DeviceLintRequest& request) {
     return lint;
   }
   auto control = [&](const std::string& flag, const std::string& detail, const std::vector<at::Tensor>& outputs) {
-    if (judge(request, outputs) == Outcome::kPass) lint.add(flag, detail + " would pass");
+    if (passes(request, outputs)) lint.add(flag, detail + " would pass");
   };
   control("control", "zeros", each(right, [](const at::Tensor& t) { return at::zeros_like(t); }));
   if (largest > 1) control("control", "means", each(right, mean_of));  // Of one number the mean is the answer.
@@ -98,7 +97,7 @@ DeviceLint lint_on_device(const DeviceLintRequest& request) {
   }
   describe(request, right, &lint);
   right.clear();
-  if (judge(request, request.run(false)) != Outcome::kPass) {
+  if (!passes(request, request.run(false))) {
     lint.add("nondeterministic", "two runs under one seed differ");
   }
   control("input_independent", "the outputs for other inputs", request.run(true));

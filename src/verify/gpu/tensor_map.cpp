@@ -16,8 +16,8 @@ constexpr int64_t kMaxStride = int64_t{1} << 40;  // Bytes.
 constexpr int kSwizzles = 4;                      // None, 32, 64, 128 bytes.
 constexpr int kDriverTypes = 13;                  // Those without sub-byte elements.
 
-[[noreturn]] void tampered(const std::string& message) { throw ReplayFailure{Outcome::kTampered, message}; }
-[[noreturn]] void refused(const std::string& message) { throw ReplayFailure{Outcome::kRuntimeError, message}; }
+[[noreturn]] void tampered(const std::string& message) { throw ReplayFailure{{Rule::kForgedResult, message}}; }
+[[noreturn]] void refused(const std::string& message) { throw ReplayFailure{{Rule::kKernelFailed, message}}; }
 
 // Triton's metadata numbers element types as the device does; the driver's three at 8 to 10 are in another order.
 int driver_type(int64_t type) { return type == 8 ? 10 : type == 9 ? 8 : type == 10 ? 9 : static_cast<int>(type); }
@@ -36,7 +36,7 @@ TmaMetadata one_metadata(const Json& json) {
   if (!json.is_object()) tampered("a descriptor's metadata is no object");
   auto padded = json.find("fp4_padded");
   if (padded == json.end() || !padded->is_boolean()) tampered("a descriptor's metadata lacks fp4_padded");
-  if (padded->get<bool>()) throw ReplayFailure{Outcome::kUnsupported, "descriptors of 4-bit elements"};
+  if (padded->get<bool>()) throw ReplayFailure{{Rule::kNotReplayable, "descriptors of 4-bit elements"}};
   TmaMetadata out;
   out.swizzle = static_cast<int>(integer(json, "swizzle", 0, kSwizzles - 1));
   out.elem_size = static_cast<int>(integer(json, "elem_size", 1, 8));

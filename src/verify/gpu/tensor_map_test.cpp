@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "base/text.h"
 #include "verify/gpu/tape.h"
 
 namespace tritonrl::tensor_map_test {
@@ -44,7 +45,7 @@ std::string refusal(Fn fn) {
     fn();
   } catch (const ReplayFailure& failure) {
     EXPECT_FALSE(failure.context_lost);
-    return std::string(to_string(failure.outcome)) + ": " + failure.message;
+    return cat(to_string(failure.finding.outcome()), ": ", human_text(failure.finding));
   }
   return "";
 }

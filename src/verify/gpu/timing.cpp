@@ -31,7 +31,7 @@ constexpr uint64_t kHoldLimitNs = 200'000'000;  // A hold lets go by itself, sho
 
 void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
-  throw ReplayFailure{Outcome::kRuntimeError, cat(what, ": ", cudaGetErrorString(result)), true};
+  throw ReplayFailure{{Rule::kKernelFailed, cat(what, ": ", cudaGetErrorString(result))}, true};
 }
 
 class Event {
@@ -212,7 +212,7 @@ std::vector<Reading> take_readings(const TimingRequest& request) {
   }
   double wall = now_s() - start;
   if (reader.total_s() > wall * 1.02 + 1e-3) {
-    throw ReplayFailure{Outcome::kTampered, "the GPU's clock says more than the wall's"};
+    throw ReplayFailure{{Rule::kForgedResult, "the GPU's clock says more than the wall's"}};
   }
   return readings;
 }

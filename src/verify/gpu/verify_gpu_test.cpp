@@ -29,8 +29,7 @@ void expect_judgement(const Comparison& bytes, const at::Tensor& candidate, cons
       judgement.add(at, flat.narrow(0, at, std::min(piece, flat.numel() - at)));
     }
     Comparison device = judgement.finish();
-    EXPECT_EQ(to_string(device.outcome), std::string(to_string(bytes.outcome)));
-    EXPECT_EQ(device.message, bytes.message);
+    EXPECT_EQ(to_json(device.finding), to_json(bytes.finding));
     if (std::isfinite(bytes.worst)) {
       EXPECT_NEAR(device.worst, bytes.worst, 1e-9 * bytes.worst + 1e-12);
     }
@@ -114,7 +113,7 @@ class TapeTest : public testing::Test {
     try {
       fn();
     } catch (const ReplayFailure& f) {
-      return cat(to_string(f.outcome), ": ", f.message);
+      return cat(to_string(f.finding.outcome()), ": ", human_text(f.finding));
     }
     return "none";
   }

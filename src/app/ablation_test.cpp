@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "eval/evaluate.h"
+#include "rollout/evaluation.h"
 
 namespace tritonrl::ablation_test {
 namespace {

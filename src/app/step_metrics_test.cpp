@@ -8,27 +8,26 @@
 #include <new>
 
 #include "app/device_memory.h"
-#include "verify/made_up_finding.h"
 
 namespace tritonrl::step_metrics_test {
 namespace {
 
 using testing::HasSubstr;
 
-Verdict verdict(const std::string& task, Outcome outcome, Stage stage, double seconds, const std::string& reason = "") {
+Verdict verdict(const std::string& task, Rule rule, Stage stage, double seconds) {
   Verdict v;
   v.task_id = task;
-  v.outcome = outcome;
+  v.outcome = outcome_of(rule);
   v.stopped_at = stage;
-  v.stages = {{Stage::kExtract, 0.001, {}}, {stage, seconds, made_up_finding(outcome, reason)}};
+  v.stages = {{Stage::kExtract, 0.001, {}}, {stage, seconds, rule}};
   return v;
 }
 
 TEST(StepMetrics, CountWhatOneStepBrought) {
-  Verdict right = verdict("a", Outcome::kPass, Stage::kFullRun, 2);
+  Verdict right = verdict("a", Rule::kPass, Stage::kFullRun, 2);
   right.triton_compile_s = 0;
-  Verdict other = verdict("a", Outcome::kRuleBreak, Stage::kCompile, 4, "no Triton kernel is launched");
-  Verdict sent = verdict("b", Outcome::kTampered, Stage::kCompile, 8, "the blob is longer than it says");
+  Verdict other = verdict("a", Rule::kNoLaunch, Stage::kCompile, 4);
+  Verdict sent = verdict("b", Rule::kForgedResult, Stage::kCompile, 8);
   auto sample = [](const std::string& text, bool finished, const Verdict& verdict, double reward) {
     Sample one{{{1, 2, 3}, {-1, -1, -1}, finished, text}, verdict};
     one.reward = one.to_go = Reward{reward};

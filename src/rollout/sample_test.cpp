@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "rollout/evaluation.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl::sample_test {
 namespace {
@@ -21,8 +22,10 @@ Group group() {
   for (int i = 0; i < 3; ++i) {
     Sample sample;
     sample.rollout = {{1, 2}, {-0.5f, -0.25f}, i != 1, cat("text ", i), {7}, i % 2, 1 + i / 2};
-    sample.verdict.outcome = i == 0 ? Outcome::kWrongOutput : i == 1 ? Outcome::kHarnessFault : Outcome::kPass;
-    sample.verdict.stopped_at = Stage::kFullRun;
+    made_up_end(sample.verdict, Stage::kFullRun,
+                i == 0   ? Outcome::kWrongOutput
+                : i == 1 ? Outcome::kHarnessFault
+                         : Outcome::kPass);
 
     group.samples.push_back(std::move(sample));
   }

@@ -14,7 +14,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
-#include "verify/gpu_path.h"
+#include "verify/execution.h"
+#include "verify/replay_executor.h"
 #include "verify/sandbox.h"
 #include "verify/verifier.h"
 
@@ -79,9 +80,10 @@ int run(int argc, char** argv) {
   std::unique_ptr<GpuLanes> lanes;
   std::shared_ptr<const TimingProtocol> protocol = std::make_shared<calibrated_timing::CalibratedTiming>();
   if (timing == "plain") protocol = std::make_shared<PlainMean>();
-  if (!record_only) lanes = GpuLanes::open({device}, time ? protocol : nullptr);
+  if (!record_only) lanes = GpuLanes::open({{device}, time ? protocol : nullptr});
   ReferenceCache references(*pool, 120, int64_t{4} << 30);
-  GpuTools tools{lanes.get(), &references, protocol.get()};
+  ExecutionTools tools{lanes.get(), &references, protocol.get(),
+                       [&] { return std::make_unique<ReplayExecutor>(*lanes); }};
   std::atomic<size_t> next{0};
   std::mutex mutex;
   double start = now_s();
@@ -94,13 +96,13 @@ int run(int argc, char** argv) {
       Finding ended;
       if (!reference->failure.empty()) ended = {Rule::kReferenceFailed, reference->failure};
       if (ended.passed() && !record_only) {
-        GpuPath path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
+        Execution path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
         began = now_s();
         ended = path.record(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
                             [&](Json args, Blob* blob) { return record(*pool, std::move(args), blob); });
         row.out["record_candidate_s"] = now_s() - began;
         if (ended.passed()) {
-          ended = path.lease();
+          ended = path.begin();
           began = now_s();
           if (ended.passed()) ended = path.full_run(120, false);
           row.out["run_s"] = now_s() - began;
@@ -124,7 +126,7 @@ int run(int argc, char** argv) {
         }
       }
       if (ended.passed() && lint) {
-        GpuPath path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
+        Execution path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
         TaskFindings found;
         began = now_s();
         ended = path.lint(30, &found);

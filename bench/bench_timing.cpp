@@ -134,7 +134,7 @@ TimingRequest request_for(const Computation& computation, Side& a, Side& b) {
   return request;
 }
 
-// One measurement, as GpuPath takes it.
+// One measurement, as ReplayExecutor takes it.
 std::optional<TimingResult> measure(const TimingProtocol& protocol, TimingRequest request,
                                     std::vector<Reading>* all = nullptr) {
   std::vector<Reading> readings;

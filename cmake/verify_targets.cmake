@@ -26,7 +26,7 @@ tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS 
 tritonrl_add_gtest(cases_every_stage_test cases_test TIMEOUT 900 FILTER CasesThroughEveryStage.*)
 
 # Judge and replayer: LibTorch with CUDA in programs of their own. They build everywhere, from the headers and libraries of
-# the wheels, and are only started where there is a driver (or, in tests, on the CPU).
+# the wheels. Without a driver, judges work on the CPU, and replayers in tests only.
 file(GLOB gpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/verify/gpu/*.cpp)
 set(gpu_tests ${gpu_sources})
 list(FILTER gpu_tests INCLUDE REGEX "_test\\.cpp$")
@@ -46,6 +46,10 @@ if(gpu_tests)
   if(TRITONRL_TESTS)
     add_dependencies(verify_gpu_test tritonrl_judge tritonrl_replay)
   endif()
+endif()
+if(TRITONRL_TESTS)  # They open a Verifier.
+  add_dependencies(verify_test tritonrl_judge)
+  add_dependencies(cases_test tritonrl_judge)
 endif()
 
 # Python packages that came without bytecode would be compiled at every start of the worker.

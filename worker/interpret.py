@@ -245,11 +245,11 @@ def run(job, payload, blob, work):
     rebuilder = Rebuilder(recording["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
     walker = Walker(plan, rebuilder, poison, backwards=args["poison"] % 2 == 1)
-    references = dict(args["parameters"])
+    references, area = dict(args["parameters"]), memoryview(payload)[args["tensors"]:]
     for name, value_id, *_ in plan["parameters"]:
-        walker.bind(value_id, read_tensor(references[name], payload))
-    inputs = [read_tensor(spec["tensor"] if "tensor" in spec else spec, payload)
-              if value_id is not None else None for value_id, spec in zip(plan["inputs"], args["inputs"])]
+        walker.bind(value_id, read_tensor(references[name], area))
+    inputs = [read_tensor(spec, area) if value_id is not None else None
+              for value_id, spec in zip(plan["inputs"], args["inputs"])]
     for value_id, tensor in zip(plan["inputs"], inputs):
         if value_id is not None:
             walker.bind(value_id, tensor)

@@ -17,11 +17,9 @@ namespace tritonrl {
 
 namespace fs = std::filesystem;
 
-// Fills task.recorded. "" or why the reference cannot be recorded; asks again once when the worker was lost.
+// Fills task.recorded. "" or why the reference cannot be recorded.
 std::string record_task(Verifier& verifier, Task* task) {
   auto reference = verifier.record(*task);
-  if (reference->lost) reference = verifier.record(*task);
-  if (reference->lost) throw environment_error("the verifier's worker was lost: " + reference->failure);
   if (!reference->failure.empty()) return clean_message(reference->failure);
   task->recorded = describe(*reference->file.find("full"));
   return "";
@@ -59,20 +57,14 @@ void record_all(Verifier& verifier, std::vector<Converted>& window, bool strict,
 
 // Keeps the tasks whose solution is correct. Those without a solution have their reference recorded, no more.
 void verify_all(Verifier& verifier, std::vector<Converted>& window) {
-  std::vector<Candidate> candidates;
+  std::vector<const Task*> tasks;
   std::vector<size_t> index;
   for (size_t i = 0; i < window.size(); ++i) {
     if (!window[i].task || window[i].task->solution.empty()) continue;
-    Candidate candidate;
-    candidate.id = window[i].id;
-    candidate.task = *window[i].task;
-    candidate.text = window[i].task->solution;
-    candidate.is_code = true;
-    candidate.timed = false;
-    candidates.push_back(std::move(candidate));
+    tasks.push_back(&*window[i].task);
     index.push_back(i);
   }
-  std::vector<Verdict> verdicts = verifier.verify(candidates);
+  std::vector<Verdict> verdicts = verifier.verify_solutions(tasks);
   for (size_t i = 0; i < verdicts.size(); ++i) {
     if (!verdicts[i].correct()) set_kind(&window[index[i]], to_string(verdicts[i].outcome), verdicts[i].reason());
   }

@@ -50,7 +50,6 @@ const std::map<std::string, Outcome> kMeaning = {
     {"lost once", Outcome::kHarnessFault},
     {"lost", Outcome::kHarnessFault},
     {"reference fails", Outcome::kHarnessFault},  // In an additional case: skipped.
-    {"answer is zero", Outcome::kHarnessFault},   // Only in additional cases: skipped.
 };
 
 const Names kJob = {"crash", "killed", "hangs", "flood", "garbage", "lost once", "lost"};
@@ -72,13 +71,13 @@ std::vector<std::pair<std::string, Names>> all_points() {
       {"compile full", kJob + Names{"compile_error"}},
       {"run without launches", {"same answer", "runtime_error", "crash", "lost once", "lost"}},
   };
-  for (const char* input : {"full 0", "full 1", "tiny"}) {
-    out.push_back({cat("oracle ", input), {"reference fails", "lost once", "lost"}});
+  for (const char* input :
+       {"full 0", "full 1", "tiny", "doubled", "reseeded", "larger", "larger_in_ratio", "precision"}) {
+    out.push_back({cat("judge ", input), {"reference fails", "lost once", "lost"}});
   }
-  for (const char* input : {"doubled", "reseeded", "larger", "larger_in_ratio", "precision"}) {
-    out.push_back({cat("oracle ", input), {"reference fails", "answer is zero", "lost once", "lost"}});
-  }
+  out.push_back({"reference", {"reference fails", "lost once", "lost"}});
   for (const std::string& name : kOwnRecording) {
+    out.push_back({cat("reference ", name), {"reference fails"}});
     out.push_back({cat("record ", name), kTold});
     out.push_back({cat("compile ", name), kJob + Names{"compile_error"}});
   }
@@ -155,18 +154,14 @@ class Model {
   Outcome compile() {
     settled_.clear();
     Names recorded;
-    for (const std::string& name : ordinary()) {
-      if (at("oracle " + name) != Outcome::kPass) return Outcome::kHarnessFault;
-    }
+    if (at("reference") != Outcome::kPass) return Outcome::kHarnessFault;
     for (const std::string& name : multi_input_ ? kOwnRecording : Names{}) {
-      bool there = name == "precision" || play_.has_sizes;
+      bool there = (name == "precision" || play_.has_sizes) && !play_.script.count("reference " + name);
       bool wanted = name != "larger_in_ratio" || settled_.count("larger");
-      if (!there || !wanted || impossible(name)) {
-        settled_[name] = std::nullopt;
-      } else if (at("oracle " + name) == Outcome::kPass) {
+      if (there && wanted) {
         recorded.push_back(name);
       } else {
-        return Outcome::kHarnessFault;
+        settled_[name] = std::nullopt;
       }
     }
     if (Outcome whole = at("record"); whole != Outcome::kPass) return whole;
@@ -181,7 +176,8 @@ class Model {
   }
 
   Outcome tiny_run(Reported* cases) {
-    Outcome out = at("run tiny");
+    Outcome out = at(play_.has_tiny ? "judge tiny" : "judge full 0");
+    if (out == Outcome::kPass) out = at("run tiny");
     if (out == Outcome::kPass) {
       out = at("run without launches");  // Any other end there says that the launches matter.
       if (out != Outcome::kHarnessFault && out != Outcome::kRuleBreak) out = Outcome::kPass;
@@ -191,22 +187,20 @@ class Model {
   }
 
   Outcome full_run(Reported* cases) {
-    Outcome full = at("run full 0");
-    for (const char* next : {"run full 0 again", "oracle full 1", "run full 1"}) {
+    Outcome full = at("judge full 0");
+    for (const char* next : {"run full 0", "run full 0 again", "judge full 1", "run full 1"}) {
       if (full == Outcome::kPass) full = at(next);
     }
     cases->emplace_back("full", to_string(full));
     if (full != Outcome::kPass || !multi_input_) return full;
     Outcome first = Outcome::kPass;
     for (const char* name : {"doubled", "reseeded", "larger", "larger_in_ratio", "precision"}) {
-      bool own = std::count(kOwnRecording.begin(), kOwnRecording.end(), name) > 0;
-      if (!own && impossible(name)) settled_[name] = std::nullopt;
       std::optional<Outcome> now;
       if (auto it = settled_.find(name); it != settled_.end()) {
         now = it->second;
         if (!now && std::string(name) == "larger_in_ratio") continue;  // A stand-in is not missed.
-      } else {
-        now = own ? Outcome::kPass : at(cat("oracle ", name));
+      } else if (!impossible(name)) {
+        now = at(cat("judge ", name));
         if (now == Outcome::kPass) now = at(cat("run ", name));
       }
       cases->emplace_back(name, now ? to_string(*now) : "skipped");
@@ -226,8 +220,8 @@ class Model {
   }
   // The reference cannot do an additional case.
   bool impossible(const std::string& name) const {
-    auto it = play_.script.find("oracle " + name);
-    return it != play_.script.end() && (it->second == "reference fails" || it->second == "answer is zero");
+    auto it = play_.script.find("judge " + name);
+    return it != play_.script.end() && it->second == "reference fails";
   }
   // Nobody has to be written for another precision, but breaking the rules or hanging there counts.
   void settle(const std::string& name, Outcome failed) {
@@ -235,8 +229,6 @@ class Model {
     static const std::set<Outcome> kCounts = {Outcome::kRuleBreak, Outcome::kTimeout, Outcome::kTampered};
     settled_[name] = name == "precision" && !kCounts.count(failed) ? std::nullopt : std::optional(failed);
   }
-  Names ordinary() const { return play_.has_tiny ? Names{"full 0", "tiny"} : Names{"full 0"}; }
-
   Play play_;
   bool multi_input_, staged_;
   bool lost_ = false;
@@ -245,20 +237,14 @@ class Model {
 
 // --- Workers that follow a script.
 
-template <class T>
-void put(std::string* bytes, size_t from_end, T value) {
-  std::memcpy(bytes->data() + bytes->size() - from_end, &value, sizeof value);
-}
-
 // What a job's input is, its first number tells: it is the place of the input's name in inputs_.
 class Actor {
  public:
-  Actor(Script script, std::vector<CaseSpec> cases, bool has_tiny)
-      : script_(std::move(script)), cases_(std::move(cases)), has_tiny_(has_tiny) {}
+  Actor(Script script, bool has_tiny) : script_(std::move(script)), has_tiny_(has_tiny) {}
 
   JobAnswer answer(const Job& job, const std::string& nonce) {
     std::lock_guard lock(mutex_);
-    if (job.kind == "oracle") return oracle(job, nonce);
+    if (kind_of(job) == "reference") return reference(job, nonce);
     if (job.kind == "record") return record(job, nonce);
     if (job.kind == "compile") {
       auto number = job.args["spec"]["constants"]["CASE"]["i"].get<size_t>();
@@ -266,6 +252,31 @@ class Actor {
                    [&](const std::string&) { return compile_answer(nonce); });
     }
     return interpret(job, nonce);
+  }
+
+  Json judge(const Json& question, const std::string& payload, std::string* tensors) {
+    std::lock_guard lock(mutex_);
+    if (question["do"] != "inputs" && question["do"] != "compare") return honest_judge(question, payload, tensors);
+    std::string input = input_of(question);
+    auto x = static_cast<float>(std::find(inputs_.begin(), inputs_.end(), input) - inputs_.begin() + 1);
+    if (question["do"] == "compare") {  // As if the input were kInput.
+      std::string got(payload);
+      float first = 0;
+      std::memcpy(&first, got.data(), sizeof first);
+      first = first == 2 * x ? kExpected[0] : -1;
+      std::memcpy(got.data(), &first, sizeof first);
+      return honest_judge(question, got, tensors);
+    }
+    std::string what = happens("judge " + input);
+    if (what == "lost" || what == "lost once") return nullptr;
+    if (what == "reference fails") {
+      Json skipped = judged({});
+      skipped["skipped"] = "the reference fails";
+      return question["additional"] ? skipped : reference_failed("bad shapes");
+    }
+    Json reply = honest_judge(question, payload, tensors);
+    std::memcpy(tensors->data(), &x, sizeof x);
+    return reply;
   }
 
  private:
@@ -302,31 +313,24 @@ class Actor {
     return out;
   }
 
-  JobAnswer oracle(const Job& job, const std::string& nonce) {
-    std::string input = input_of(job);
-    std::string what = happens("oracle " + input);
+  JobAnswer reference(const Job& job, const std::string& nonce) {
+    std::string what = happens("reference");
     if (what == "reference fails") return failure(nonce, "runtime_error", "bad shapes");
     return ended(what, nonce, [&](const std::string&) {
-      JobAnswer out = oracle_answer(nonce);
-      auto x = static_cast<float>(std::find(inputs_.begin(), inputs_.end(), input) - inputs_.begin() + 1);
-      put(&out.result, 64, x);
-      put(&out.result, 48, 2 * x);
-      put(&out.result, 32, 2.0 * static_cast<double>(x));
-      if (what == "answer is zero") std::fill(out.result.end() - 48, out.result.end(), '\0');
-      return out;
+      std::set<std::string> failing;
+      for (const std::string& name : kOwnRecording) {
+        if (!happens("reference " + name).empty()) failing.insert(name);
+      }
+      return reference_answer(nonce, job, failing);
     });
   }
 
   // The original's second seed and the reseeded case have nothing but their order to tell them by.
-  std::string input_of(const Job& job) {
-    auto same = [&](const CaseSpec& spec) {
-      return Json(spec.constants) == job.args["constants"] && spec.values == job.args.value("values", "") &&
-             spec.other_precision == job.args.contains("dtype");
-    };
-    auto spec = std::find_if(cases_.begin(), cases_.end(), same);
-    std::string name = spec == cases_.end() ? "no such case" : spec->name;
+  std::string input_of(const Json& question) {
+    auto name = question["case"].get<std::string>();
+    if (question["values"] != "") name = question["values"];
     if (name == "full") {
-      auto seed = job.args["input_seed"].get<int64_t>();
+      auto seed = question["input_seed"].get<int64_t>();
       auto known = std::find(seeds_.begin(), seeds_.end(), seed);
       if (known == seeds_.end()) known = seeds_.insert(seeds_.end(), seed);
       name = Names{"full 0", "full 1", "reseeded", "too many seeds"}.at(static_cast<size_t>(known - seeds_.begin()));
@@ -370,7 +374,8 @@ class Actor {
 
   JobAnswer interpret(const Job& job, const std::string& nonce) {
     float x = 0;
-    std::memcpy(&x, tensor_from(job.args["inputs"][0], job.payload).bytes.data(), sizeof x);
+    std::string_view tensors = std::string_view(job.payload).substr(job.args["tensors"].get<size_t>());
+    std::memcpy(&x, tensor_from(job.args["inputs"][0], tensors).bytes.data(), sizeof x);
     std::string input = inputs_.at(static_cast<size_t>(x) - 1);
     bool launches = job.args["launches"].get<bool>();
     if (launches && input == "full 0") {
@@ -394,7 +399,6 @@ class Actor {
 
   std::mutex mutex_;  // Kernels are compiled side by side.
   Script script_;
-  std::vector<CaseSpec> cases_;
   bool has_tiny_;
   Names inputs_;
   std::vector<int64_t> seeds_;  // Of the inputs drawn as the task is written.
@@ -426,10 +430,13 @@ Verdict verify(const Play& play, const Task& given, const Config& config) {
   one.is_code = !play.script.count("extract");
   one.text = !one.is_code ? "I cannot do that." : play.script.count("syntax") ? "x = (\n" : "x = 1\n";
   VerifySeams seams = make_verify_seams(config);
-  auto actor = std::make_shared<Actor>(play.script, seams.cases->cases(one.task), play.has_tiny);
-  auto pool = std::make_unique<FakePool>(
-      [actor](const Job& job, const std::string& nonce) { return actor->answer(job, nonce); });
-  return Verifier::over(std::move(pool), config.verify, seams)->verify({&one, 1})[0];
+  Actor actor(play.script, play.has_tiny);
+  auto verifier = verifier_over([&](const Job& job, const std::string& nonce) { return actor.answer(job, nonce); },
+                                config.verify, seams,
+                                [&](const Json& question, const std::string& payload, std::string* tensors) {
+                                  return actor.judge(question, payload, tensors);
+                                });
+  return verifier->verify({&one, 1})[0];
 }
 
 Reported reported(const Verdict& verdict) {

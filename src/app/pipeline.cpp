@@ -136,20 +136,12 @@ class Pipeline {
 
   // Those whose solution the verifier accepts.
   std::vector<Task> verified_solutions(const std::vector<Task>& tasks) {
-    std::vector<Candidate> candidates;
-    for (const Task& task : tasks) {
-      Candidate candidate;
-      candidate.id = task.id;
-      candidate.task = task;
-      candidate.text = task.solution;
-      candidate.is_code = true;
-      candidate.timed = false;
-      candidates.push_back(std::move(candidate));
-    }
+    std::vector<const Task*> asked;
+    for (const Task& task : tasks) asked.push_back(&task);
     std::vector<Verdict> verdicts;
     {
-      Progress bar("data: verifying solutions", static_cast<int64_t>(candidates.size()), "solutions");
-      verdicts = verifier().verify(candidates, [&](int64_t done) { bar.update(done); });
+      Progress bar("data: verifying solutions", static_cast<int64_t>(asked.size()), "solutions");
+      verdicts = verifier().verify_solutions(asked, [&](int64_t done) { bar.update(done); });
     }
     if (interrupted()) throw Interrupted();
     std::vector<Task> kept;

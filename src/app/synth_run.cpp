@@ -6,13 +6,11 @@
 #include <map>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <thread>
 
 #include "base/interrupt.h"
 #include "base/line_file.h"
 #include "base/log.h"
-#include "verify/task_lint.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
@@ -194,17 +192,6 @@ class SynthRun {
     verifier_ = Verifier::open(verify_);
   }
 
-  // Why a reference is of no use, "" = it is.
-  std::string problem_of(const Task& task) {
-    if (!verifier_->gpus()) return verifier_->lint(task);
-    // What the interpreter's check does not look at does not decide here either.
-    static const std::set<std::string> kHarmless = {"drop", "uniform", "absolute", "noise_level"};
-    for (const LintFlag& flag : lint_task(*verifier_, task, {}).flags) {
-      if (!kHarmless.count(flag.flag)) return cat(flag.flag, ": ", flag.detail);
-    }
-    return "";
-  }
-
   // References that fail, or that a wrong answer would pass.
   void lint(const std::vector<Task>& chunk, std::vector<Judged>& judged) {
     std::atomic<size_t> next = 0;
@@ -212,7 +199,7 @@ class SynthRun {
       for (size_t i = next++; i < chunk.size() && !interrupted(); i = next++) {
         double start = now_s();
         try {
-          judged[i].message = problem_of(chunk[i]);
+          judged[i].message = verifier_->lint(chunk[i]);
           judged[i].outcome = judged[i].message.empty() ? "pass" : "bad_reference";
         } catch (const Error& e) {
           judged[i].outcome = "harness_fault";
@@ -229,15 +216,15 @@ class SynthRun {
   }
 
   void judge_solutions(const std::vector<Task>& chunk, std::vector<Judged>& judged) {
-    std::vector<Candidate> candidates;
+    std::vector<const Task*> tasks;
     std::vector<size_t> places;
     for (size_t i = 0; i < chunk.size(); ++i) {
       if (!judged[i].kept || chunk[i].solution.empty()) continue;
-      candidates.push_back({chunk[i].id, chunk[i], chunk[i].solution, true, false});
+      tasks.push_back(&chunk[i]);
       places.push_back(i);
     }
-    auto verdicts = verifier_->verify(candidates);
-    for (size_t c = 0; c < candidates.size(); ++c) {
+    auto verdicts = verifier_->verify_solutions(tasks);
+    for (size_t c = 0; c < verdicts.size(); ++c) {
       Judged& j = judged[places[c]];
       j.outcome = to_string(verdicts[c].outcome);
       j.stage = to_string(verdicts[c].stopped_at);

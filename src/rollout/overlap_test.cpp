@@ -38,7 +38,7 @@ Drawn draw(bool stream, std::chrono::milliseconds patience) {
   FakePool* jobs = pool.get();
   VerifyConfig config;
   config.workers = 3;
-  auto verifier = Verifier::over(std::move(pool), config);
+  auto verifier = Verifier::over(std::move(pool), fake_judge(honest_judge), config);
   std::vector<Candidate> candidates;
   for (int i = 0; i < 12; ++i) {
     Candidate one;
@@ -120,7 +120,7 @@ TEST(Overlap, AJournalSavesWhatWasDone) {
       }
       RolloutJournal journal(file, "test");
       EXPECT_EQ(journal.answers_found(), 9 - static_cast<int64_t>(answers_left));
-      auto verifier = Verifier::over(std::make_unique<FakePool>(honest_answer), config);
+      auto verifier = verifier_over(honest_answer, config);
       calls = 0;
       auto sampler = [&](const GenerateProgress& progress, const auto& on_answer) {
         for (size_t i = 0; i < 9; ++i) {
@@ -150,7 +150,7 @@ TEST(Overlap, AJournalSavesWhatWasDone) {
 }
 
 TEST(Overlap, AFailureOfTheSamplerEndsTheVerifier) {
-  auto verifier = Verifier::over(std::make_unique<FakePool>(honest_answer), {});
+  auto verifier = verifier_over(honest_answer);
   std::vector<Candidate> candidates(3);
   auto fails = [](const GenerateProgress&, const auto& on_answer) {
     on_answer(0, rollout(1));

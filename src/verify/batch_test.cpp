@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "verify/fake_judge.h"
 #include "verify/fake_worker.h"
 
 namespace tritonrl::batch_test {
@@ -36,7 +37,7 @@ class Batch : public testing::Test {
                                   {"failure", {{"rule", "init_failed"}, {"phase", "init"}, {"message", "no"}}}});
       return answer;
     });
-    verifier_ = Verifier::over(std::move(pool), {});
+    verifier_ = Verifier::over(std::move(pool), fake_judge(nullptr), {});
   }
   void TearDown() override { fs::remove_all(folder_); }
 

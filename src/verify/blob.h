@@ -52,9 +52,9 @@ struct Nest {
 };
 
 // What tells one node of two structures from the other, leaves and children left aside; kPass = nothing.
-template <class T>
-Finding other_node(const Nest<T>& got, const Nest<T>& expected, const std::string& name) {
-  if (got.kind != expected.kind) {
+template <class T, class U>
+Finding other_node(const Nest<T>& got, const Nest<U>& expected, const std::string& name) {
+  if (static_cast<int>(got.kind) != static_cast<int>(expected.kind)) {
     return other_form(Rule::kKind, name, Form(static_cast<Form::Kind>(got.kind)),
                       Form(static_cast<Form::Kind>(expected.kind)));
   }

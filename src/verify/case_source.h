@@ -34,8 +34,7 @@ struct CaseSpec {
   const std::string& recorded_as() const { return plan.empty() ? name : plan; }
 };
 
-// What may be made of the floating-point inputs that get_inputs() draws; others stay. worker/values.py and
-// gpu/values.cpp define them.
+// What may be made of the floating-point inputs that get_inputs() draws; others stay. gpu/values.cpp defines them.
 inline constexpr std::array<const char*, 11> kValueTransforms = {"doubled",  "negated",    "small",      "magnitudes",
                                                                  "uniform",  "large",      "heavy_tail", "sparse",
                                                                  "integers", "cancelling", "equal_rows"};

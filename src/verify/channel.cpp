@@ -79,7 +79,9 @@ std::unique_ptr<Channel> Channel::start(const std::vector<std::string>& command,
   return std::unique_ptr<Channel>(new Channel(ours, process));
 }
 
-std::unique_ptr<Channel> Channel::of_parent() { return std::unique_ptr<Channel>(new Channel(kHelperSocket, -1)); }
+std::unique_ptr<Channel> Channel::over(int fd) { return std::unique_ptr<Channel>(new Channel(fd, -1)); }
+
+std::unique_ptr<Channel> Channel::of_parent() { return over(kHelperSocket); }
 
 Channel::~Channel() {
   kill();

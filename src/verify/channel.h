@@ -25,6 +25,8 @@ class Channel {
  public:
   // Starts a program; `inherit` (or -1) becomes its descriptor 4. Throws Error (environment).
   static std::unique_ptr<Channel> start(const std::vector<std::string>& command, int inherit = -1);
+  // Over a socket that is there; closes it.
+  static std::unique_ptr<Channel> over(int fd);
   // The helper's own end: descriptor 3.
   static std::unique_ptr<Channel> of_parent();
   ~Channel();  // Kills the helper's process group.

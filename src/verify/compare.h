@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compare: the judge. Is what a candidate returned the same as the reference, up to honest rounding?
+// Compare: is what a candidate returned the same as the reference, up to honest rounding?
 //
 // Structure, shapes and dtypes must be equal. Integers and booleans must be equal. For floating-point outputs let
 //   t = the reference computed in float64 (the truth), r = the reference in its own dtype, c = the candidate's output,
@@ -14,7 +14,7 @@
 // subnormal. The first test catches a single wrong element, the second work done in too low a precision.
 // Where the truth is NaN or infinite the candidate must be so too; where it is finite, the candidate must be finite.
 //
-// Pure functions over bytes; nothing here knows where they came from.
+// The comparison itself runs in the judge (verify/gpu/compare_device.h); here is what everybody needs to know of it.
 #pragma once
 
 #include <string>
@@ -47,20 +47,5 @@ struct Comparison {
 
   bool passed() const { return finding.passed(); }
 };
-
-// Structures of tensors: candidate, reference in its own dtype, reference in float64 (integers as they are).
-Comparison compare_outputs(const Nest<BlobView>& candidate, const Nest<BlobView>& reference,
-                           const Nest<BlobView>& truth, Precision precision = Precision::kOwn);
-
-// One tensor; `name` goes into the finding ("output", "output[1]").
-Comparison compare_tensor(const BlobView& candidate, const BlobView& reference, const BlobView& truth,
-                          const std::string& name, Precision precision = Precision::kOwn);
-
-// A task is of use only when wrong answers are rejected. Tries zeros, negated outputs and, where there is more than
-// one element, outputs rotated by one. "" when all are rejected, else which control passed.
-std::string control_that_passes(const Nest<BlobView>& reference, const Nest<BlobView>& truth);
-
-// Bit-for-bit equality of two tensors (for inputs that must not change).
-bool same_bytes(const BlobView& a, const BlobView& b);
 
 }  // namespace tritonrl

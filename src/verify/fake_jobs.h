@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// FakeJobs: what the workers answer about one task, y = 2 x for four numbers, and an honest candidate for it; for tests
-// that verify with a FakePool.
+// FakeJobs: what workers and judge answer about one task, y = 2 x for four numbers, and an honest candidate for it; for
+// tests that verify with a FakePool and a fake judge.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "verify/fake_judge.h"
 #include "verify/fake_worker.h"
 #include "verify/made_up_finding.h"
 #include "verify/plan_writer.h"
+#include "verify/verifier.h"
 
 namespace tritonrl {
 
@@ -37,22 +40,6 @@ inline JobAnswer failure(const std::string& nonce, const char* outcome, const ch
   return exited({{"nonce", nonce}, {"ok", false}, {"failure", failure_json(outcome, message)}}, "");
 }
 
-inline JobAnswer oracle_answer(const std::string& nonce) {
-  double truth[4];
-  std::copy(std::begin(kExpected), std::end(kExpected), truth);
-  return exited(
-      {{"nonce", nonce},
-       {"ok", true},
-       {"parameters", Json::array()},
-       {"inputs", Json::array({{{"kind", "tensor"}, {"tensor", ref("float32", 0, 16)}}})},
-       {"outputs", ref("float32", 16, 16)},
-       {"outputs64", ref("float64", 32, 32)},
-       {"init_inputs", Json::array()},
-       {"constants", Json::object()},
-       {"inputs_mutated", Json::array()}},
-      bytes_of(kInput) + bytes_of(kExpected) + std::string(reinterpret_cast<const char*>(truth), sizeof truth));
-}
-
 inline JobAnswer interpret_answer(const std::string& nonce, const float (&output)[4]) {
   return exited({{"nonce", nonce},
                  {"ok", true},
@@ -63,10 +50,36 @@ inline JobAnswer interpret_answer(const std::string& nonce, const float (&output
                 bytes_of(output));
 }
 
+// y = x + x, for so many numbers.
+inline Plan reference_plan(const std::string& name, int64_t numbers = 4) {
+  Plan plan = small_plan(name, {numbers});
+  plan.tape = {call_step("aten.add.Tensor", {0, 0}, 1)};
+  return plan;
+}
+// The reference's recording, without the cases that it fails in.
+inline JobAnswer reference_answer(const std::string& nonce, const Job& job, const std::set<std::string>& failing = {},
+                                  int64_t larger = 4) {
+  PlanFile file;
+  Json failures = Json::array();
+  for (const Json& spec : job.args["cases"]) {
+    auto name = spec["name"].get<std::string>();
+    if (failing.count(name)) {
+      failures.push_back({{"case", name}, {"failure", failure_json("runtime_error")}});
+    } else {
+      file.cases.push_back(reference_plan(name, name == "larger" ? larger : 4));
+    }
+  }
+  Json header = {{"nonce", nonce}, {"ok", true}};
+  if (!failures.empty()) header["failures"] = failures;
+  return exited(header, write_plan_file(file));
+}
+
 // A recording of every case the job names, and what a worker says with one.
 inline PlanFile recording(const Json& args) {
   PlanFile file = file_of({});
-  for (const Json& spec : args["cases"]) file.cases.push_back(small_plan(spec["name"], {4}));
+  for (const Json& spec : args["cases"]) {
+    file.cases.push_back(small_plan(spec["name"], spec["inputs"][0]["shape"].get<std::vector<int64_t>>()));
+  }
   return with_specs(std::move(file));
 }
 inline JobAnswer record_answer(const std::string& nonce, const PlanFile& file) {
@@ -87,10 +100,44 @@ inline JobAnswer record_answer(const std::string& nonce, const Job& job, const s
 // Of a correct candidate: without its launches the output is garbage.
 inline JobAnswer honest_answer(const Job& job, const std::string& nonce) {
   const float garbage[4] = {NAN, NAN, NAN, NAN};
-  if (job.kind == "oracle") return oracle_answer(nonce);
+  if (kind_of(job) == "reference") return reference_answer(nonce, job);
   if (job.kind == "compile") return compile_answer(nonce);
   if (job.kind == "record") return record_answer(nonce, recording(job.args));
   return job.args["launches"].get<bool>() ? interpret_answer(nonce, kExpected) : interpret_answer(nonce, garbage);
+}
+
+inline Json judged(const Finding& finding) { return {{"finding", to_json(finding)}}; }
+
+// Of a judge that knows kExpected: whatever the seed, the input is kInput.
+inline Json honest_judge(const Json& question, const std::string& payload, std::string* tensors) {
+  auto is = [&](const char* what) { return question["do"] == what; };
+  Json pass = judged({});
+  if (is("inputs")) {
+    *tensors = bytes_of(kInput);
+    pass.update({{"parameters", Json::array()}, {"inputs", {ref("float32", 0, 16)}}});
+  } else if (is("lint")) {
+    pass.update({{"flags", Json::array()}, {"drops_tried", 0}, {"drops_impossible", 0}});
+  } else if (is("compare")) {
+    float got[4];
+    std::copy_n(tensor_from(question["outputs"], payload).bytes.data(), sizeof got, reinterpret_cast<char*>(got));
+    if (!std::all_of(got, got + 4, [](float x) { return std::isfinite(x); })) return judged(Rule::kNotFinite);
+    if (!std::equal(got, got + 4, kExpected)) return judged(Rule::kElements);
+    if (!question["changed"].empty()) return judged(input_changed(question["changed"][0].get<int64_t>()));
+    if (question["damage"] > 0) return judged(Rule::kWritesOutside);
+    pass["worst"] = 0.5;
+  }
+  return pass;
+}
+// Of one whose reference fails when it is run.
+inline Json reference_failed(const char* why) {
+  Json out = judged({Rule::kVerifierFailed, why});
+  out.update({{"reference_failed", "runtime_error"}, {"why", why}});
+  return out;
+}
+
+inline std::unique_ptr<Verifier> verifier_over(FakePool::Answer worker, const VerifyConfig& config = {},
+                                               const VerifySeams& seams = {}, JudgeAnswer judge = honest_judge) {
+  return Verifier::over(std::make_unique<FakePool>(std::move(worker)), fake_judge(std::move(judge)), config, seams);
 }
 
 }  // namespace tritonrl

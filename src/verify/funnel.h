@@ -3,17 +3,12 @@
 //
 //   extract -> syntax -> compile -> tiny_run -> full_run -> time
 //
-// Where there is a GPU, the stages from compile on are those of gpu_path.h. Where there is none:
-//
-// compile  = one `record` job: the candidate's host code runs on fake tensors; the Plan is parsed, held against the
-//            oracle's inputs and parameters, and against the policy. Then a `compile` job for each kernel: it becomes a
+// compile  = the candidate is recorded (execution.h): its host code runs on fake tensors, and the recording is parsed
+// and
+//            held against the reference's and against the policy. Then a `compile` job for each kernel: it becomes a
 //            real cubin, from its text alone (kernel_compiler.h).
-// tiny_run = the tiny case's Plan (the full one's where a task names no tiny sizes) through Triton's interpreter on one
-//            secret input; and once more with the launches left out: when that gives the right answer too, Triton did
-//            nothing and the rules are broken.
-// full_run = every other case's Plan on its secret inputs, and the last once more with other garbage in fresh memory.
-// Only compile runs the candidate's host code. Interpreting runs its kernels, in a process that knows inputs but not
-// the answer. Every comparison happens here, in C++, over bytes.
+// The stages after it are those of execution.h, on a GPU or through Triton's interpreter; where nothing can measure it,
+// there is no stage `time`.
 //
 // The funnel never throws for anything a candidate does: that is what Outcome is for. kHarnessFault means *we* failed
 // (a lost worker, a task whose reference does not run); it must not become a reward.
@@ -25,9 +20,8 @@
 
 #include "base/config.h"
 #include "verify/case_source.h"
-#include "verify/gpu_path.h"
+#include "verify/execution.h"
 #include "verify/kernel_compiler.h"
-#include "verify/oracle.h"
 #include "verify/plan.h"
 #include "verify/stage_order.h"
 #include "verify/timing_protocol.h"
@@ -89,16 +83,11 @@ struct Candidate {
 class Funnel {
  public:
   // Borrows everything; all must outlive it. Thread rule: verify() may be called from any number of threads.
-  Funnel(const VerifyConfig& config, WorkerPool& pool, OracleCache& oracle, const CaseSource& cases,
-         const StageOrder& order, int64_t secret_seed, std::vector<std::string> sandbox_missing, GpuTools gpu = {});
+  Funnel(const VerifyConfig& config, WorkerPool& pool, const CaseSource& cases, const StageOrder& order,
+         ExecutionTools tools, int64_t secret_seed, std::vector<std::string> sandbox_missing);
 
   // Blocks. A verdict that ends in a lost worker is retried once.
   Verdict verify(const Candidate& candidate) const;
-
-  // Can `task` be used at all? Runs its reference on all cases and checks that wrong answers are rejected and that
-  // the right one depends on the input's seed. "" when it can, else why not. Throws Error (environment) when the
-  // worker is lost.
-  std::string lint(const Task& task) const;
 
   const KernelCompiler& compiler() const { return compiler_; }
 
@@ -106,13 +95,12 @@ class Funnel {
   friend class CandidateRun;
   const VerifyConfig& config_;
   WorkerPool& pool_;
-  OracleCache& oracle_;
   const CaseSource& cases_;
   const StageOrder& order_;
+  ExecutionTools tools_;
   mutable KernelCompiler compiler_;
   int64_t secret_seed_;
   std::vector<std::string> sandbox_missing_;
-  GpuTools gpu_;  // No lanes: the interpreter's path.
 };
 
 }  // namespace tritonrl

@@ -42,21 +42,31 @@ Candidate candidate(const std::string& id = "c", const std::string& text = "x = 
 
 struct Trial {
   Verdict verdict;
-  int64_t oracle = 0, record = 0, interpret = 0;
+  std::set<int64_t> inputs;  // Seeds of those that the judge was asked for.
+  int64_t reference = 0, record = 0, interpret = 0;
 };
 
-Trial run(const FakePool::Answer& answer, const Candidate& one = candidate(), VerifyConfig config = {}) {
+Trial run(const FakePool::Answer& answer, const Candidate& one = candidate(), VerifyConfig config = {},
+          const JudgeAnswer& judge = honest_judge) {
+  Trial trial;
   auto pool = std::make_unique<FakePool>(answer);
   FakePool* jobs = pool.get();
-  auto verifier = Verifier::over(std::move(pool), config);
-  Verdict verdict = verifier->verify({&one, 1})[0];
-  return {verdict, jobs->count("oracle"), jobs->count("record"), jobs->count("interpret")};
+  auto judges = fake_judge([&](const Json& question, const std::string& payload, std::string* tensors) {
+    if (question["do"] == "inputs") trial.inputs.insert(question["input_seed"].get<int64_t>());
+    return judge(question, payload, tensors);
+  });
+  auto verifier = Verifier::over(std::move(pool), std::move(judges), config);
+  trial.verdict = verifier->verify({&one, 1})[0];
+  trial.reference = jobs->count("reference");
+  trial.record = jobs->count("record");
+  trial.interpret = jobs->count("interpret");
+  return trial;
 }
 
 // Honest, but jobs of `kind` are answered by `lie`.
 FakePool::Answer lying(const std::string& kind, FakePool::Answer lie) {
   return [=](const Job& job, const std::string& nonce) {
-    return job.kind == kind ? lie(job, nonce) : honest_answer(job, nonce);
+    return kind_of(job) == kind ? lie(job, nonce) : honest_answer(job, nonce);
   };
 }
 
@@ -69,7 +79,8 @@ TEST(Funnel, HonestCandidatePasses) {
   EXPECT_EQ(r.verdict.triton_launches, 1);
   EXPECT_FALSE(r.verdict.speedup.has_value());
   EXPECT_EQ(r.verdict.code, "x = 1\n");
-  EXPECT_EQ(r.oracle, 3);  // Two inputs of the full case, one of the tiny one.
+  EXPECT_EQ(r.inputs.size(), 3u);  // Two of the full case, one of the tiny one.
+  EXPECT_EQ(r.reference, 1);
   EXPECT_EQ(r.record, 1);
   EXPECT_EQ(r.interpret, 5);  // Tiny, kill switch, first full input twice, second.
 }
@@ -80,7 +91,7 @@ TEST(Funnel, WithoutTinySizesTheFullOnesServe) {
   Trial r = run(honest_answer, one);
   EXPECT_TRUE(r.verdict.correct());
   EXPECT_EQ(r.verdict.stages.size(), 5u);
-  EXPECT_EQ(r.oracle, 2);
+  EXPECT_EQ(r.inputs.size(), 2u);
 }
 
 TEST(Funnel, EarlyStagesCostNoJob) {
@@ -91,7 +102,7 @@ TEST(Funnel, EarlyStagesCostNoJob) {
   EXPECT_EQ(none.verdict.stopped_at, Stage::kExtract);
   Trial broken = run(honest_answer, candidate("c", "def f(:\n"));
   EXPECT_EQ(broken.verdict.outcome, Outcome::kSyntaxError);
-  EXPECT_EQ(broken.oracle + broken.record, 0);
+  EXPECT_EQ(broken.reference + broken.record, 0);
   EXPECT_EQ(run(honest_answer, candidate("c", std::string("x = '\xff'\n"))).verdict.outcome, Outcome::kSyntaxError);
   EXPECT_EQ(run(honest_answer, candidate("c", std::string(10 << 20, 'x'))).verdict.outcome, Outcome::kNoCode);
   EXPECT_EQ(run(honest_answer, candidate("c", "")).verdict.outcome, Outcome::kNoCode);
@@ -153,7 +164,7 @@ TEST(Funnel, FailuresOfTheCandidateKeepTheirKind) {
 }
 
 TEST(Funnel, LostWorkersAreRetriedOnceAndNeverScored) {
-  for (const char* kind : {"oracle", "record", "interpret"}) {
+  for (const char* kind : {"reference", "record", "interpret"}) {
     for (Status status : {Status::kLost, Status::kForkFailed, Status::kKilled}) {
       std::atomic<int> calls{0};
       auto lost = [&](const Job&, const std::string&) {
@@ -174,9 +185,41 @@ TEST(Funnel, LostWorkersAreRetriedOnceAndNeverScored) {
   }
 }
 
+// Whatever it is asked when it goes: once may be chance, twice is the reference's doing.
+TEST(Funnel, LostJudgesAreRetriedOnceAndNeverScored) {
+  for (const char* what : {"task", "inputs", "compare"}) {
+    int times = 0;
+    for (int lost : {1, 100}) {
+      int left = lost;
+      Trial r = run(honest_answer, candidate(), {}, [&](const Json& question, const std::string& payload, auto* out) {
+        if (question["do"] != what || left == 0) return honest_judge(question, payload, out);
+        --left;
+        ++times;
+        return Json();
+      });
+      EXPECT_EQ(r.verdict.outcome, lost == 1 ? Outcome::kPass : Outcome::kHarnessFault)
+          << what << ": " << r.verdict.reason();
+    }
+    EXPECT_EQ(times, 3) << what;
+  }
+}
+
+TEST(Funnel, ReferenceThatTheJudgeCannotRunIsOurFaultAndNamesTheTask) {
+  for (const char* what : {"inputs", "compare"}) {
+    Trial r = run(honest_answer, candidate(), {}, [&](const Json& question, const std::string& payload, auto* out) {
+      if (question["do"] != what) return honest_judge(question, payload, out);
+      return reference_failed("no float64");
+    });
+    EXPECT_EQ(r.verdict.outcome, Outcome::kHarnessFault);
+    EXPECT_EQ(r.verdict.task_failure, "no float64");
+    EXPECT_NE(r.verdict.reason().find("task double"), std::string::npos) << r.verdict.reason();
+    EXPECT_EQ(r.record, 1) << "asking again would give the same";
+  }
+}
+
 // Wherever in the sequence of jobs the worker is lost for good, the candidate neither passes nor fails.
 TEST(Funnel, NoLossAtAnyPointIsAPass) {
-  for (int k = 0; k < 9; ++k) {
+  for (int k = 0; k < 8; ++k) {
     std::atomic<int> calls{0};
     Trial trial = run([&](const Job& job, const std::string& nonce) {
       return calls++ < k ? honest_answer(job, nonce) : JobAnswer();
@@ -191,11 +234,11 @@ TEST(Funnel, NoLossAtAnyPointIsAPass) {
 
 TEST(Funnel, BrokenReferenceIsOurFaultAndNamesTheTask) {
   Trial r = run(lying(
-      "oracle", [](const Job&, const std::string& nonce) { return failure(nonce, "runtime_error", "bad shapes"); }));
+      "reference", [](const Job&, const std::string& nonce) { return failure(nonce, "runtime_error", "bad shapes"); }));
   EXPECT_EQ(r.verdict.outcome, Outcome::kHarnessFault);
   EXPECT_NE(r.verdict.reason().find("task double"), std::string::npos) << r.verdict.reason();
   EXPECT_NE(r.verdict.reason().find("bad shapes"), std::string::npos);
-  EXPECT_EQ(r.oracle, 1);  // Asking again would give the same.
+  EXPECT_EQ(r.reference, 1);  // Asking again would give the same.
   EXPECT_EQ(r.record, 0);
 }
 
@@ -208,16 +251,16 @@ TEST(Funnel, InterruptedReferenceIsAskedOnceMoreAndNotKept) {
       return answer;
     };
     std::atomic<int> calls{0};
-    Trial once = run(lying("oracle", [&](const Job& job, const std::string& nonce) {
+    Trial once = run(lying("reference", [&](const Job& job, const std::string& nonce) {
       return calls++ == 0 ? interrupted(job, nonce) : honest_answer(job, nonce);
     }));
     EXPECT_EQ(once.verdict.outcome, Outcome::kPass) << once.verdict.reason();
-    EXPECT_EQ(once.oracle, 4);
-    FakePool pool(lying("oracle", interrupted));
-    OracleCache cache(pool, 1, 1 << 20);
+    EXPECT_EQ(once.reference, 2);
+    FakePool pool(lying("reference", interrupted));
+    ReferenceCache cache(pool, 1, 1 << 20);
     for (int64_t asked : {2, 4}) {
-      EXPECT_FALSE(cache.ask(candidate().task, {"full"}, 1, 2)->failure.empty());
-      EXPECT_EQ(pool.count("oracle"), asked);
+      EXPECT_FALSE(cache.ask(candidate().task, {{"full"}}, 1)->failure.empty());
+      EXPECT_EQ(pool.count("reference"), asked);
     }
   }
 }
@@ -358,15 +401,17 @@ TEST(Funnel, CompileJobsDecideTheCompileStage) {
             Outcome::kPass);
 }
 
-TEST(Funnel, TheInterpreterGetsTheRecordingAndTheOraclesTensors) {
+TEST(Funnel, TheInterpreterGetsTheRecordingAndTheJudgesTensors) {
   auto answer = lying("interpret", [](const Job& job, const std::string& nonce) {
     auto size = job.args["recording"].get<size_t>();
     auto file = parse_plan_file(std::make_shared<const std::string>(job.payload.substr(0, size)));
     EXPECT_TRUE(file) << file.why;
     EXPECT_NE(file.value->find(job.args["case"].get<std::string>()), nullptr);
-    BlobView x = tensor_from(job.args["inputs"][0], job.payload);
+    auto tensors = job.args["tensors"].get<size_t>();
+    EXPECT_GE(tensors, size);
+    EXPECT_EQ(tensors % 16, 0u);
+    BlobView x = tensor_from(job.args["inputs"][0], std::string_view(job.payload).substr(tensors));
     EXPECT_EQ(x.bytes, bytes_of(kInput));
-    EXPECT_GE(job.args["inputs"][0]["offset"].get<size_t>(), size);
     return honest_answer(job, nonce);
   });
   EXPECT_EQ(run(answer).verdict.outcome, Outcome::kPass);
@@ -393,23 +438,20 @@ TEST(Funnel, PolicyDecidesOnLibraryCalls) {
 
 TEST(Funnel, SeedsAreSecretAndReproducible) {
   auto seeds = [](int64_t seed, std::set<int64_t>* recorder_saw) {
-    std::set<int64_t> out;
     VerifyConfig config;
     config.seed = seed;
-    run(
+    std::vector<std::string> told;  // To children.
+    Trial trial = run(
         [&](const Job& job, const std::string& nonce) {
-          if (job.kind == "oracle") out.insert(job.args["input_seed"].get<int64_t>());
-          if (job.kind == "record" && recorder_saw) {
-            recorder_saw->insert(job.args["weight_seed"].get<int64_t>());
-            for (int64_t s : out) EXPECT_EQ(job.args.dump().find(std::to_string(s)), std::string::npos);
-          }
-          if (job.kind == "interpret") {
-            for (int64_t s : out) EXPECT_EQ(job.args.dump().find(std::to_string(s)), std::string::npos);
-          }
+          if (job.kind == "record" && recorder_saw) recorder_saw->insert(job.args["weight_seed"].get<int64_t>());
+          told.push_back(job.args.dump());
           return honest_answer(job, nonce);
         },
         candidate(), config);
-    return out;
+    for (int64_t secret : trial.inputs) {
+      for (const std::string& text : told) EXPECT_EQ(text.find(std::to_string(secret)), std::string::npos);
+    }
+    return trial.inputs;
   };
   std::set<int64_t> weights;
   constexpr int64_t five = 5'000'000'000, six = 6'000'000'000;
@@ -463,7 +505,7 @@ TEST(Verifier, KeepsOrderReportsProgressAndVerifiesEqualCandidatesOnce) {
   FakePool* jobs = pool.get();
   VerifyConfig config;
   config.workers = 4;
-  auto verifier = Verifier::over(std::move(pool), config);
+  auto verifier = Verifier::over(std::move(pool), fake_judge(honest_judge), config);
   std::vector<Candidate> batch;
   for (int i = 0; i < 40; ++i)
     batch.push_back(candidate(cat("c", i), cat("x = ", i % 10, i % 7 == 0 ? "(" : "", "\n")));
@@ -477,21 +519,20 @@ TEST(Verifier, KeepsOrderReportsProgressAndVerifiesEqualCandidatesOnce) {
     if (i % 7) different.insert(batch[i].text);
   }
   EXPECT_EQ(jobs->count("record"), static_cast<int64_t>(different.size()));
-  EXPECT_EQ(jobs->count("oracle"), 3);  // One task: its answers are shared.
+  EXPECT_EQ(jobs->count("reference"), 1);  // One task: its recording is shared.
 }
 
 TEST(Verifier, AnExceptionIsOneCandidatesFault) {
   VerifyConfig config;
   config.workers = 1;
-  for (const char* kind : {"oracle", "record", "interpret"}) {
+  for (const char* kind : {"reference", "record", "interpret"}) {
     std::atomic<int> calls{0};
-    auto verifier = Verifier::over(std::make_unique<FakePool>(lying(kind,
-                                                                    [&](const Job& job, const std::string& nonce) {
-                                                                      if (calls++ == 0)
-                                                                        throw std::runtime_error("out of luck");
-                                                                      return honest_answer(job, nonce);
-                                                                    })),
-                                   config);
+    auto verifier = verifier_over(lying(kind,
+                                        [&](const Job& job, const std::string& nonce) {
+                                          if (calls++ == 0) throw std::runtime_error("out of luck");
+                                          return honest_answer(job, nonce);
+                                        }),
+                                  config);
     std::vector<Candidate> batch = {candidate("a", "x = 1\n"), candidate("b", "x = 2\n")};
     auto verdicts = verifier->verify(batch);
     EXPECT_EQ(verdicts[0].outcome, Outcome::kHarnessFault) << kind;
@@ -501,37 +542,31 @@ TEST(Verifier, AnExceptionIsOneCandidatesFault) {
 }
 
 TEST(Verifier, LintRejectsTasksThatCannotFail) {
-  auto zeros = [](JobAnswer answer) {  // Both references.
-    std::fill(answer.result.end() - 48, answer.result.end(), '\0');
-    return answer;
+  std::vector<Json> asked;
+  // The judge finds `flag`, in the tiny case the first `tiny` times, in the full one always or never.
+  auto lint = [&](const char* flag, int tiny, bool full) {
+    asked.clear();
+    auto judge = [&, tiny](const Json& question, const std::string& payload, std::string* tensors) mutable {
+      Json reply = honest_judge(question, payload, tensors);
+      if (question["do"] != "lint") return reply;
+      asked.push_back(question);
+      if (question["case"] == "tiny" ? tiny-- > 0 : full) reply["flags"].push_back({flag, "zeros would pass"});
+      return reply;
+    };
+    return verifier_over(honest_answer, {}, {}, judge)->lint(candidate().task);
   };
-  auto lint = [](const FakePool::Answer& answer) {
-    return Verifier::over(std::make_unique<FakePool>(answer), {})->lint(candidate().task);
-  };
-  EXPECT_NE(lint(honest_answer).find("a constant would pass"), std::string::npos);
-  std::atomic<int> calls{0};
-  EXPECT_EQ(lint([&](const Job& job, const std::string& nonce) {
-              JobAnswer answer = honest_answer(job, nonce);
-              answer.result[answer.result.size() - 48] ^= static_cast<char>(calls++ % 2);  // Last bit of an output.
-              return answer;
-            }),
-            "");
-  EXPECT_NE(lint(lying("oracle", [&](const Job&, const std::string& nonce) { return zeros(oracle_answer(nonce)); }))
-                .find("zeros"),
-            std::string::npos);
+  EXPECT_EQ(lint("control", 0, false), "");
+  EXPECT_EQ(asked.size(), 2u);
+  EXPECT_EQ(lint("control", 0, true), "control: zeros would pass");
+  EXPECT_EQ(lint("drop", 9, true), "");  // An operation that nobody misses is no reason.
   // Few numbers that are zero once by chance; twice is none.
-  for (bool again : {false, true}) {
-    std::atomic<int> tiny{0}, full{0};
-    std::string said = lint([&](const Job& job, const std::string& nonce) {
-      JobAnswer answer = honest_answer(job, nonce);
-      if (job.kind != "oracle") return answer;
-      if (!job.args["constants"].empty()) return tiny++ == 0 || again ? zeros(answer) : answer;
-      answer.result[answer.result.size() - 48] ^= static_cast<char>(full++ % 2);
-      return answer;
-    });
-    EXPECT_EQ(tiny, 2);
-    EXPECT_EQ(said.find("zeros") != std::string::npos, again) << said;
-  }
+  EXPECT_EQ(lint("control", 1, false), "");
+  ASSERT_EQ(asked.size(), 3u);
+  EXPECT_EQ(asked[1]["input_seeds"][0], asked[2]["input_seeds"][1]);
+  EXPECT_NE(asked[1]["input_seeds"][0], asked[2]["input_seeds"][0]);
+  EXPECT_EQ(lint("control", 2, false), "control (with N = 2): zeros would pass");
+  auto fails = lying("reference", [](const Job&, const std::string& nonce) { return failure(nonce, "unsupported"); });
+  EXPECT_EQ(verifier_over(fails)->lint(candidate().task), "unrecordable: no luck");
 }
 
 }  // namespace

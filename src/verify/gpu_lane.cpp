@@ -30,6 +30,20 @@ void log_spent(const std::string& device, const Json& question, const Json& answ
   log_debug(cat(device, ": ", question.value("do", ""), " [ms] ", join(parts, ", ")));
 }
 
+Json question_about(const char* what, const GpuRun& run) {
+  return {{"do", what},
+          {"task", run.task},
+          {"case", run.name},
+          {"values", run.values},
+          {"additional", run.additional},
+          {"precision", static_cast<int>(run.precision)},
+          {"weight_seed", run.weight_seed},
+          {"input_seed", run.input_seed},
+          {"poison", static_cast<uint32_t>(run.poison)},
+          {"launches", run.launches},
+          {"deadline_s", run.deadline_s}};
+}
+
 Finding finding_in(const Json& answer) {
   try {
     return finding_from_json(answer.value("finding", Json()), "the judge's answer");
@@ -64,12 +78,11 @@ std::vector<std::string> GpuLanes::devices() {
   return found;
 }
 
-std::unique_ptr<GpuLanes> GpuLanes::open(const std::vector<std::string>& devices,
-                                         std::shared_ptr<const TimingProtocol> protocol) {
+std::unique_ptr<GpuLanes> GpuLanes::open(LaneOptions options) {
   std::unique_ptr<GpuLanes> lanes(new GpuLanes);
-  lanes->protocol_ = std::move(protocol);
+  lanes->options_ = std::move(options);
   std::vector<std::future<void>> starting;
-  for (const std::string& device : devices) {
+  for (const std::string& device : lanes->options_.devices) {
     lanes->lanes_.push_back(std::make_unique<Lane>());
     Lane* lane = lanes->lanes_.back().get();
     lane->info.device = device;
@@ -93,9 +106,14 @@ void GpuLanes::start(Lane& lane) {
   std::string folder = build_dir();
   double began = now_s();
   lane.tasks.clear();
-  lane.channel = Channel::start({folder + "/tritonrl_judge", lane.info.device, folder + "/tritonrl_replay"});
+  lane.channel = options_.start
+                     ? options_.start(lane.info.device)
+                     : Channel::start({folder + "/tritonrl_judge", lane.info.device, folder + "/tritonrl_replay"});
   ChannelMessage reply;
-  lane.channel->send({{"do", "hello"}, {"deadline_s", kHelloPatience}});
+  lane.channel->send({{"do", "hello"},
+                      {"replayers", options_.replayers},
+                      {"memory_bytes", options_.memory_bytes},
+                      {"deadline_s", kHelloPatience}});
   if (lane.channel->receive(&reply, kHelloPatience) != Channel::Answer::kCame) {
     lane.channel.reset();
     throw environment_error("the judge on " + lane.info.device + " does not come up", "",
@@ -117,20 +135,20 @@ bool GpuLanes::noise_is_old(const Lane& lane) const {
 }
 
 void GpuLanes::measure(Lane& lane) {
-  if (!protocol_ || lane.info.device.rfind("cuda", 0) != 0) return;
+  if (!options_.protocol || lane.info.device.rfind("cuda", 0) != 0) return;
   auto fail = [&](const std::string& why) {
     lane.channel.reset();
     throw environment_error(cat("the noise of timing on ", lane.info.device, " cannot be measured: ", why));
   };
   ChannelMessage reply;
-  lane.channel->send({{"do", "measure"}, {"spec", to_json(protocol_->spec())}, {"deadline_s", kHelloPatience}});
+  lane.channel->send({{"do", "measure"}, {"spec", to_json(options_.protocol->spec())}, {"deadline_s", kHelloPatience}});
   if (lane.channel->receive(&reply, kHelloPatience) != Channel::Answer::kCame) fail("the judge does not answer");
   if (Finding found = finding_in(reply.header); !found.passed()) fail(human_text(found));
   lane.info.noise.clear();
   for (const Json& repeats : reply.header.value("noise", Json::array())) {
     std::vector<double> ratios, seconds;
     for (const Json& readings : repeats) {
-      auto result = protocol_->reduce(readings_from_json(readings));
+      auto result = options_.protocol->reduce(readings_from_json(readings));
       if (!result) continue;
       ratios.push_back(result->ratio);
       seconds.push_back(result->reference_s);
@@ -212,6 +230,9 @@ GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double
   if (lane.channel->send(question, payload)) came = lane.channel->receive(&reply, seconds);
   if (came != Channel::Answer::kCame) {
     if (came == Channel::Answer::kLate) answer.finding = {Rule::kVerifierFailed, "the judge did not answer in time"};
+    if (!lanes_->options_.replayers) {  // Then it runs nothing but references.
+      answer.ended = came == Channel::Answer::kLate ? "it takes too long" : "it ends the judge's process";
+    }
     log_debug(cat(lane.info.device, ": ", human_text(answer.finding)));
     lane.channel.reset();  // The next lease starts another.
     return answer;
@@ -219,6 +240,7 @@ GpuAnswer GpuLease::ask(const Json& question, const std::string& payload, double
   log_spent(lane.info.device, question, reply.header);
   answer.lost = false;
   answer.body = std::move(reply.header);
+  answer.payload = std::move(reply.payload);
   answer.finding = finding_in(answer.body);
   answer.lost = answer.body.value("lost", false);
   if (answer.body.contains("ended")) {
@@ -253,19 +275,13 @@ GpuAnswer GpuLease::give_candidate(const std::string& recording) {
   return ask({{"do", "candidate"}}, recording, kGrace);
 }
 
-GpuAnswer GpuLease::run(const GpuRun& run) {
-  return ask({{"do", "run"},
-              {"task", run.task},
-              {"case", run.name},
-              {"values", run.values},
-              {"additional", run.additional},
-              {"precision", static_cast<int>(run.precision)},
-              {"weight_seed", run.weight_seed},
-              {"input_seed", run.input_seed},
-              {"poison", run.poison},
-              {"launches", run.launches},
-              {"deadline_s", run.deadline_s}},
-             "", run.deadline_s + kGrace);
+GpuAnswer GpuLease::run(const GpuRun& run) { return ask(question_about("run", run), "", run.deadline_s + kGrace); }
+
+GpuAnswer GpuLease::ask_about(const char* what, const GpuRun& run, const Json& more, const std::string& payload,
+                              double deadline_s) {
+  Json question = question_about(what, run);
+  question.update(more);
+  return ask(question, payload, deadline_s);
 }
 
 GpuAnswer GpuLease::time(const GpuTiming& timing) {
@@ -282,12 +298,13 @@ GpuAnswer GpuLease::time(const GpuTiming& timing) {
              "", timing.deadline_s + kGrace);
 }
 
-GpuAnswer GpuLease::lint(const GpuTiming& what) {
+GpuAnswer GpuLease::lint(const GpuTiming& what, bool drops) {
   return ask({{"do", "lint"},
               {"task", what.task},
               {"case", what.name},
               {"weight_seed", what.weight_seed},
               {"input_seeds", {what.reference_seed, what.candidate_seed}},
+              {"drops", drops},
               {"deadline_s", what.deadline_s}},
              "", what.deadline_s + kGrace);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU lanes: the verifier's side of the judges, one per GPU. Free of torch and of CUDA: a lane is a program and a
-// socket.
+// GPU lanes: the verifier's side of the judges, one per GPU, or some on the processor where there is none. Free of
+// torch and of CUDA: a lane is a program and a socket.
 //
-//   auto lanes = GpuLanes::open(options);
+//   auto lanes = GpuLanes::open({{"cuda:0"}});
 //   GpuLease lane = lanes->acquire();                       // blocks until a GPU is free
 //   lane.give_task(key, reference_recording); lane.give_candidate(recording);
 //   GpuAnswer answer = lane.run({...});
@@ -13,6 +13,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,14 +40,17 @@ struct GpuInfo {
   double noise_band(double seconds) const;
 };
 
+// One run of a recorded case.
 struct GpuRun {
   std::string task, name;                 // Key of the task, name of the recorded case.
   std::string values;                     // What becomes of the inputs drawn (case_source.h); "" = nothing.
   bool additional = false;                // Where the reference fails, the answer is a pass with "skipped": why.
   Precision precision = Precision::kOwn;  // What its outputs are held to.
   int64_t weight_seed = 0, input_seed = 0;
-  uint32_t poison = 0;
-  bool launches = true;  // false: the kill switch.
+  uint64_t poison = 0;
+  bool backwards = false;  // Programs from the last to the first, where their order can be chosen.
+  bool launches = true;    // false: the kill switch.
+  double growth = 1;       // How many times the original's elements the case's arrays have.
   double deadline_s = 60;
 };
 
@@ -61,9 +65,10 @@ struct GpuTiming {
 
 struct GpuAnswer {
   Finding finding = Rule::kVerifierFailed;
-  bool lost = false;  // The judge is gone: worth another try.
-  std::string ended;  // What the reference did to it; "" = nothing.
-  Json body;          // Everything the judge said.
+  bool lost = false;    // The judge is gone: worth another try.
+  std::string ended;    // What the reference did to it; "" = nothing.
+  Json body;            // Everything the judge said,
+  std::string payload;  // ... and the tensors with it.
 };
 
 class GpuLanes;
@@ -79,14 +84,18 @@ class GpuLease {
   GpuAnswer give_task(const std::string& key, const std::string& recording);
   GpuAnswer give_candidate(const std::string& recording);
   GpuAnswer run(const GpuRun& run);
+  // "inputs" or "compare" (verify/gpu/judge.h) for a run that is done elsewhere; `more` goes with the question.
+  GpuAnswer ask_about(const char* what, const GpuRun& run, const Json& more, const std::string& payload,
+                      double deadline_s);
   GpuAnswer time(const GpuTiming& timing);
   // Measures the noise of timing where that was not done, or long ago. Throws Error (environment).
   void freshen_noise();
   // While it lives nobody else works on the GPU; blocks until then (GpuLanes::shared).
   SharedDevice::Quiet quiet() const;
-  GpuAnswer lint(const GpuTiming& what);  // Of a task; its two input seeds, weight seed and deadline count.
-  void kill_judge();                      // For tests.
-  pid_t judge_process() const;            // For tests; -1 = none.
+  // Of a task; its two input seeds, weight seed and deadline count. `drops`: operations are left out in turn.
+  GpuAnswer lint(const GpuTiming& what, bool drops = true);
+  void kill_judge();            // For tests.
+  pid_t judge_process() const;  // For tests; -1 = none.
 
  private:
   friend class GpuLanes;
@@ -96,13 +105,21 @@ class GpuLease {
   size_t lane_;
 };
 
+struct LaneOptions {
+  std::vector<std::string> devices;  // "cuda:0", ..., or "cpu".
+  // Given one, each GPU's judge measures with it how far from 1 the ratio of equals gets: before the first timing, and
+  // again when that is ten minutes old.
+  std::shared_ptr<const TimingProtocol> protocol = nullptr;
+  bool replayers = true;  // false: candidates are run elsewhere. On "cpu" replayers are for tests: no launches there.
+  int64_t memory_bytes = 0;  // That a judge on the processor may take; 0 = no limit.
+  // Starts the program of a judge; empty = the one of the build.
+  std::function<std::unique_ptr<Channel>(const std::string& device)> start = nullptr;
+};
+
 class GpuLanes {
  public:
-  // One lane per device ("cuda:0", ...; "cpu" is for tests: it has no launches). Given a protocol, each measures with
-  // it how far from 1 the ratio of equals gets: at start, and again when a lease begins and that is ten minutes old.
-  // Throws Error (environment).
-  static std::unique_ptr<GpuLanes> open(const std::vector<std::string>& devices,
-                                        std::shared_ptr<const TimingProtocol> protocol = nullptr);
+  // One lane per device. Throws Error (environment).
+  static std::unique_ptr<GpuLanes> open(LaneOptions options);
   // GPUs of this machine that may be used, honouring CUDA_VISIBLE_DEVICES; empty without a driver.
   static std::vector<std::string> devices();
   ~GpuLanes();
@@ -130,7 +147,7 @@ class GpuLanes {
   bool noise_is_old(const Lane& lane) const;
   void release(size_t lane);
 
-  std::shared_ptr<const TimingProtocol> protocol_;
+  LaneOptions options_;
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -26,6 +26,8 @@ struct Reference {
   std::map<std::string, std::string> not_possible;  // Additional cases that it cannot do, and why.
   std::string failure;                              // Why the task is of no use; "" when it is.
   bool lost = false;                                // Our fault, not the task's; asking again may help.
+  // A deadline, a signal: perhaps only the machine was busy. Asked once more, never kept.
+  bool passing = false;
 };
 
 class ReferenceCache {
@@ -34,7 +36,7 @@ class ReferenceCache {
       : pool_(pool),
         deadline_s_(deadline_s),
         memory_bytes_(memory_bytes),
-        answers_(kMostAnswers, [](const auto& answer) { return answer->lost ? -1 : 1; }) {}
+        answers_(kMostAnswers, [](const auto& answer) { return answer->lost || answer->passing ? -1 : 1; }) {}
 
   // Blocks. One question asked by many at once is answered once. Thread rule: any thread.
   std::shared_ptr<const Reference> ask(const Task& task, const std::vector<CaseSpec>& cases, int64_t weight_seed);
@@ -56,7 +58,7 @@ class ReferenceCache {
   std::map<std::string, std::pair<int, std::string>> blamed_;  // How often, and why last.
 };
 
-// A case as a `record` job of a reference, or an oracle, asks for it.
+// A case as a `record` job of a reference asks for it.
 Json case_question(const CaseSpec& spec);
 // The first floating dtype among a case's "inputs"; "other" when there is none.
 std::string floating_dtype(const Json& inputs);

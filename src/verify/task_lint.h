@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// TaskLint: what makes a task of no use, found by running its reference twice and its controls once.
+// TaskLint: what makes a task of no use. The judge runs its reference on two inputs and its controls, wherever
+// candidates are run; the flags are those of verify/gpu/task_lint.h and
 //
-//   unrecordable       the recorder cannot follow it, so no candidate can be timed against it
-//   fails              the reference raises, takes too long or returns what cannot be compared
-//   out_of_memory      it does not fit into verify.memory_mb
-//   nondeterministic   two runs under one seed differ by more than the comparison allows
-//   seed_invariant     get_inputs() gives the same tensors whatever the seed
-//   input_independent  other inputs, same outputs: a constant would pass
-//   zero, constant     every output is zero; every output is one number all over
-//   uniform            an output is the same all along one of its axes (of 2 or more)
-//   noise_level        the reference's own rounding is 1 % or more of its output
-//   absolute           every output lies within 0.01 of zero: zeros would pass under a common absolute tolerance
-//   control            zeros, negated or rotated outputs pass our comparison
-//   drop               leaving out one operation passes our comparison
+//   unrecordable   the recorder cannot follow it, so no candidate can be judged by it
+//   fails          the reference raises, takes too long or returns what cannot be compared
+//   out_of_memory  it does not fit into verify.memory_mb, or into the GPU's memory
 #pragma once
 
 #include <string>
@@ -35,11 +27,7 @@ struct LintReport {
   double seconds = 0;
 };
 
-// The flags that outputs themselves show. REQUIRES: two answers without a failure, the first with `again`.
-std::vector<LintFlag> flags_of(const OracleAnswer& first, const OracleAnswer& other);
-
-// Where there is a GPU, its judge answers (verify/gpu/task_lint.h), at any size; else the processor, in the sandbox.
-// Blocks. Thread rule: any thread. Throws Error (environment) when the worker is lost twice.
+// Blocks. Thread rule: any thread. Throws Error (environment) when worker or judge are lost again and again.
 LintReport lint_task(Verifier& verifier, const Task& task, const std::map<std::string, int64_t>& sizes);
 
 }  // namespace tritonrl

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
 #include <thread>
 
 #include "base/build_paths.h"
@@ -10,7 +11,9 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "verify/interpret_executor.h"
 #include "verify/numa_pool.h"
+#include "verify/replay_executor.h"
 
 namespace tritonrl {
 namespace {
@@ -18,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTaskset = "/usr/bin/taskset";
-constexpr int kLintAttempts = 3;  // A reference that ends the judge twice is known then.
+constexpr int kLintAttempts = 3;         // A reference that ends the judge twice is known then.
+constexpr int64_t kWorkersPerJudge = 8;  // An interpreted run takes far longer than its reference.
 
 // Children learn weight seeds, which come from the same secret as the inputs. A guess at a configured seed can be held
 // against one, but each guess costs this many dependent steps (about 30 ms of a core), and validate() leaves 2^32 of
@@ -48,16 +52,22 @@ std::vector<std::string> chosen_gpus(int64_t wanted) {
   return devices;
 }
 
-// Null without GPUs.
-std::unique_ptr<GpuLanes> open_lanes(int64_t wanted, std::shared_ptr<const TimingProtocol> timing) {
-  std::vector<std::string> devices = chosen_gpus(wanted);
-  return devices.empty() ? nullptr : GpuLanes::open(devices, std::move(timing));
+// One judge per GPU; without any, enough on the processor for so many candidates at a time.
+std::unique_ptr<GpuLanes> open_judges(const std::vector<std::string>& gpus, const VerifyConfig& config, int64_t workers,
+                                      std::shared_ptr<const TimingProtocol> timing) {
+  if (!gpus.empty()) return GpuLanes::open({gpus, std::move(timing)});
+  auto count = static_cast<size_t>((workers + kWorkersPerJudge - 1) / kWorkersPerJudge);
+  return GpuLanes::open({std::vector<std::string>(count, "cpu"), nullptr, false, config.memory_mb << 20});
 }
 
 void insist_on_sandbox(const std::vector<std::string>& missing, const VerifyConfig& config) {
   if (missing.empty() || config.allow_weaker_sandbox) return;
   throw environment_error(cat("this machine cannot put up the whole sandbox: ", join(missing, ", "), " missing"), "",
                           "see `tritonrl doctor`; --allow-weaker-sandbox goes on without, for code you trust");
+}
+
+int64_t workers_of(const VerifyConfig& config) {
+  return config.workers > 0 ? config.workers : std::max<int64_t>(1, std::thread::hardware_concurrency());
 }
 
 // Something of ours threw. The candidate has no verdict, and the others are none of its business.
@@ -73,26 +83,38 @@ Verdict fault(const Candidate& candidate, const std::string& what) {
 
 }  // namespace
 
-Verifier::Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams,
-                   std::vector<std::string> missing, std::unique_ptr<GpuLanes> lanes)
+Verifier::Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges, bool on_gpus,
+                   VerifyConfig config, VerifySeams seams, std::vector<std::string> missing)
     : config_(std::move(config)),
       seams_(std::move(seams)),
       sandbox_missing_(std::move(missing)),
       pool_(std::move(pool)),
-      lanes_(std::move(lanes)) {
+      judges_(std::move(judges)),
+      on_gpus_(on_gpus) {
   if (!seams_.cases) seams_.cases = std::make_shared<OriginalCases>(config_.seeds_per_case);
   if (!seams_.order) seams_.order = std::make_shared<InOrder>();
   if (!seams_.timing) seams_.timing = std::make_shared<PlainMean>();
-  oracle_ = std::make_unique<OracleCache>(*pool_, config_.oracle_deadline_s, config_.memory_mb << 20);
   references_ = std::make_unique<ReferenceCache>(*pool_, config_.oracle_deadline_s, config_.memory_mb << 20);
-  GpuTools gpu{lanes_.get(), references_.get(), seams_.timing.get()};
-  funnel_ = std::make_unique<Funnel>(config_, *pool_, *oracle_, *seams_.cases, *seams_.order, secret_seed(config_.seed),
-                                     sandbox_missing_, gpu);
+  funnel_ = std::make_unique<Funnel>(config_, *pool_, *seams_.cases, *seams_.order, tools(), secret_seed(config_.seed),
+                                     sandbox_missing_);
 }
 
-std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams) {
+ExecutionTools Verifier::tools() const {
+  std::function<std::unique_ptr<Executor>()> executor;
+  if (on_gpus_) {
+    executor = [this] { return std::make_unique<ReplayExecutor>(*judges_); };
+  } else {
+    InterpreterLimits limits{config_.memory_mb << 20, config_.max_programs, config_.oracle_deadline_s};
+    executor = [this, limits] { return std::make_unique<InterpretExecutor>(*pool_, *judges_, limits); };
+  }
+  return {judges_.get(), references_.get(), seams_.timing.get(), std::move(executor)};
+}
+
+std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges,
+                                         VerifyConfig config, VerifySeams seams) {
   config.validate();
-  return std::unique_ptr<Verifier>(new Verifier(std::move(pool), std::move(config), std::move(seams), {}));
+  return std::unique_ptr<Verifier>(
+      new Verifier(std::move(pool), std::move(judges), false, std::move(config), std::move(seams), {}));
 }
 
 void Verifier::check(const VerifyConfig& config) {
@@ -126,7 +148,9 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
     };
   };
   if (!seams.timing) seams.timing = std::make_shared<PlainMean>();
-  auto opening = std::async(std::launch::async, [&] { return open_lanes(config.gpus, seams.timing); });
+  std::vector<std::string> gpus = chosen_gpus(config.gpus);
+  auto opening =
+      std::async(std::launch::async, [&] { return open_judges(gpus, config, workers_of(config), seams.timing); });
   double began = now_s();
   std::vector<std::string> nodes = numa_nodes();
   if (nodes.size() < 2 || !fs::exists(kTaskset)) nodes = {""};  // Nothing to pin.
@@ -145,26 +169,61 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
   auto pool = std::make_unique<NumaPool>(std::move(pools));
   log_debug(cat("the Python workers came up in ", human_seconds(now_s() - began)));
   insist_on_sandbox(missing, config);
-  auto lanes = opening.get();
-  return std::unique_ptr<Verifier>(
-      new Verifier(std::move(pool), std::move(config), std::move(seams), std::move(missing), std::move(lanes)));
+  auto judges = opening.get();
+  return std::unique_ptr<Verifier>(new Verifier(std::move(pool), std::move(judges), !gpus.empty(), std::move(config),
+                                                std::move(seams), std::move(missing)));
 }
 
-Finding Verifier::lint_on_gpu(const Task& task, const std::map<std::string, int64_t>& sizes,
-                              TaskFindings* found) const {
-  GpuTools tools{lanes_.get(), references_.get(), seams_.timing.get()};
+Finding Verifier::find_flaws(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const {
+  return lint_case(task, {{"full", sizes}}, 0, false, true, found);
+}
+
+Finding Verifier::lint_case(const Task& task, const std::vector<CaseSpec>& cases, size_t index, bool other_seed,
+                            bool drops, TaskFindings* found) const {
+  ExecutionTools using_these = tools();
   for (int attempt = 0;; ++attempt) {
-    GpuPath path(tools, task, {{"full", sizes, false, 2}}, 1, Rng(1), Rng(2));
-    Finding ended = path.lint(config_.oracle_deadline_s, found);
-    if (!path.worth_another_try()) return ended;
+    Execution execution(using_these, task, cases, kRecordingSeed, Rng(1), Rng(2));
+    Finding ended = execution.lint(config_.oracle_deadline_s, found, index, other_seed, drops);
+    if (!execution.worth_another_try()) return ended;
     if (attempt == kLintAttempts - 1) throw environment_error(human_text(ended));
   }
 }
 
-int64_t Verifier::workers() const {
-  if (config_.workers > 0) return config_.workers;
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+std::string Verifier::lint(const Task& task) const {
+  // A single operation that nobody misses, or outputs that look odd, are no reason.
+  static const std::set<std::string> kHarmless = {"drop", "uniform", "absolute", "noise_level"};
+  std::vector<CaseSpec> cases;
+  for (const CaseSpec& spec : seams_.cases->cases(task)) {
+    if (!spec.additional) cases.push_back(spec);  // Additional ones are skipped where the reference cannot do them.
+  }
+  auto reference = record(task, cases);
+  if (!reference->failure.empty()) return clean_message("unrecordable: " + reference->failure);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    auto problem = [&](bool other_seed) {
+      TaskFindings found;
+      Finding ended = lint_case(task, cases, i, other_seed, false, &found);
+      if (!ended.passed()) return "fails: " + human_text(ended);
+      for (const auto& [flag, detail] : found.flags) {
+        if (!kHarmless.count(flag)) return cat(flag, cat(" in case ", cases[i].name), ": ", detail);
+      }
+      return std::string();
+    };
+    std::string said = problem(false);
+    // So few numbers may agree by chance once, hardly twice.
+    if (cases[i].tiny && !said.empty()) said = problem(true);
+    if (!said.empty()) return clean_message(said);
+  }
+  return "";
 }
+
+std::shared_ptr<const Reference> Verifier::record(const Task& task, const std::vector<CaseSpec>& cases) const {
+  auto reference = references_->ask(task, cases, kRecordingSeed);
+  if (reference->lost) reference = references_->ask(task, cases, kRecordingSeed);
+  if (reference->lost) throw environment_error("the verifier's worker was lost: " + reference->failure);
+  return reference;
+}
+
+int64_t Verifier::workers() const { return workers_of(config_); }
 
 std::vector<Verdict> Verifier::verify(std::span<const Candidate> candidates,
                                       const std::function<void(int64_t done)>& progress) {
@@ -175,6 +234,13 @@ std::vector<Verdict> Verifier::verify(std::span<const Candidate> candidates,
     if (progress) progress(++done);
   });
   return verdicts;
+}
+
+std::vector<Verdict> Verifier::verify_solutions(const std::vector<const Task*>& tasks,
+                                                const std::function<void(int64_t done)>& progress) {
+  std::vector<Candidate> candidates;
+  for (const Task* task : tasks) candidates.push_back({task->id, *task, task->solution, true, false});
+  return verify(candidates, progress);
 }
 
 void Verifier::verify_each(std::span<const Candidate> candidates,
@@ -199,6 +265,6 @@ std::unique_ptr<VerifyStream> Verifier::stream(VerifyStream::OnVerdict on_verdic
   return std::make_unique<VerifyStream>(verify_one, std::move(on_verdict), workers(), spare);
 }
 
-SharedDevice* Verifier::shared_device(const std::string& name) { return lanes_ ? lanes_->shared(name) : nullptr; }
+SharedDevice* Verifier::shared_device(const std::string& name) { return on_gpus_ ? judges_->shared(name) : nullptr; }
 
 }  // namespace tritonrl

@@ -4,11 +4,11 @@
 //   auto verifier = Verifier::open(config);
 //   std::vector<Verdict> verdicts = verifier->verify(candidates);
 //
-// Where there is a GPU, candidates are replayed and timed there (gpu_path.h), else the interpreter decides (funnel.h).
+// Where there is a GPU, candidates are replayed and timed there, else they are interpreted (executor.h).
 //
 // Owns two warm zygotes (Python with torch and triton, about 650 MB each, mostly shared with their children), the
-// secret seeds and the cache of reference answers. Opening takes about three seconds and puts the sandbox to the test
-// first.
+// judges (verify/gpu/judge.h), the secret seeds and the recordings of references. Opening takes about three seconds and
+// puts the sandbox to the test first.
 #pragma once
 
 #include <functional>
@@ -43,8 +43,9 @@ class Verifier {
   // Throws Error (environment) when the sandbox is incomplete and the config does not allow that, or when the Python
   // side does not start; Error (usage) for a bad config.
   static std::unique_ptr<Verifier> open(VerifyConfig config, VerifySeams seams = {});
-  // The same over a given pool (tests).
-  static std::unique_ptr<Verifier> over(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams = {});
+  // Without a GPU, over a given pool and judges (tests).
+  static std::unique_ptr<Verifier> over(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges,
+                                        VerifyConfig config, VerifySeams seams = {});
 
   // Blocks until every candidate has a verdict (a harness fault where something of ours throws); order of results =
   // order of input. Candidates with the same task and
@@ -57,45 +58,49 @@ class Verifier {
   void verify_each(std::span<const Candidate> candidates,
                    const std::function<void(size_t index, Verdict verdict)>& on_verdict);
 
-  // The same for candidates that are still being made: verdicts begin to come with the first of them. `spare` of the
-  // workers wait until the last candidate is there. The verifier must outlive the
-  // stream. Each stream has as many workers.
+  // As verify(), for the solutions that come with tasks: are they correct? Nothing is timed.
+  // REQUIRES: every task has one.
+  std::vector<Verdict> verify_solutions(const std::vector<const Task*>& tasks,
+                                        const std::function<void(int64_t done)>& progress = {});
+
+  // As verify_each(), for candidates that are still being made: verdicts begin to come with the first of them. `spare`
+  // of the workers wait until the last candidate is there. The verifier must outlive the stream. Each stream has as
+  // many workers.
   std::unique_ptr<VerifyStream> stream(VerifyStream::OnVerdict on_verdict, int64_t spare = 0);
   // The GPU of that name ("cuda:0"), for somebody else who works on it: what is timed there waits until that has given
   // way. Candidates' correctness is found out beside it. Null where nothing is timed on it. Lives as long as the
   // verifier.
   SharedDevice* shared_device(const std::string& name);
 
-  // Why `task` cannot be used ("" = it can): its reference fails, or a wrong answer would pass. Thread rule: any
-  // thread.
-  std::string lint(const Task& task) const { return funnel_->lint(task); }
+  // Why `task` cannot be used ("" = it can): its reference fails on one of its ordinary cases, or a wrong answer would
+  // pass. Blocks. Throws Error (environment) when judge or worker are lost again and again. Thread rule: any thread.
+  std::string lint(const Task& task) const;
+  // The judge's findings about a task at these sizes. Blocks. Throws as lint(). Thread rule: any thread.
+  Finding find_flaws(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const;
 
-  // The recording of a task's reference, a case for each spec; cached. Blocks. Thread rule: any thread.
-  std::shared_ptr<const Reference> record(const Task& task,
-                                          const std::vector<CaseSpec>& cases = {{"full", {}, false, 1}}) {
-    return references_->ask(task, cases, kRecordingSeed);
-  }
-  WorkerPool& pool() { return *pool_; }
-
+  // The recording of a task's reference, a case for each spec; cached. Asks once more when the worker was lost, and
+  // throws Error (environment) when it is lost again. Blocks. Thread rule: any thread.
+  std::shared_ptr<const Reference> record(const Task& task, const std::vector<CaseSpec>& cases = {{"full"}}) const;
   const VerifyConfig& config() const { return config_; }
   const std::vector<std::string>& sandbox_missing() const { return sandbox_missing_; }
   int64_t workers() const;
-  // Null where correctness is decided by the interpreter.
-  // The judge's findings about a task at these sizes. REQUIRES: gpus(). Blocks. Thread rule: any thread.
-  Finding lint_on_gpu(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const;
-  const GpuLanes* gpus() const { return lanes_.get(); }
+  // Null where candidates are interpreted.
+  const GpuLanes* gpus() const { return on_gpus_ ? judges_.get() : nullptr; }
 
  private:
-  Verifier(std::unique_ptr<WorkerPool> pool, VerifyConfig config, VerifySeams seams, std::vector<std::string> missing,
-           std::unique_ptr<GpuLanes> lanes = nullptr);
+  Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges, bool on_gpus, VerifyConfig config,
+           VerifySeams seams, std::vector<std::string> missing);
+  ExecutionTools tools() const;
+  Finding lint_case(const Task& task, const std::vector<CaseSpec>& cases, size_t index, bool other_seed, bool drops,
+                    TaskFindings* found) const;
 
   VerifyConfig config_;
   VerifySeams seams_;
   std::vector<std::string> sandbox_missing_;
   std::unique_ptr<WorkerPool> pool_;
-  std::unique_ptr<GpuLanes> lanes_;  // Null without a GPU.
+  std::unique_ptr<GpuLanes> judges_;
+  bool on_gpus_;
   std::unique_ptr<ReferenceCache> references_;
-  std::unique_ptr<OracleCache> oracle_;
   std::unique_ptr<Funnel> funnel_;
 };
 

@@ -32,7 +32,7 @@
 namespace tritonrl {
 
 struct Job {
-  std::string kind;  // "record", "interpret" or "oracle".
+  std::string kind;  // "record", "compile" or "interpret".
   Json args;
   std::string payload;
   double deadline_s = 30;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Test harness: a zygote on the other end of a socket pair, and the three jobs in the order the verifier asks for them.
+# Test harness: a zygote on the other end of a socket pair, and the jobs in the order the verifier asks for them.
 import atexit
 import functools
 import json
@@ -16,6 +16,7 @@ sys.path.insert(0, WORKER)
 import torch  # noqa: E402
 
 from plan_format import unpack  # noqa: E402
+from truth import truth  # noqa: E402
 from wire import read_tensor  # noqa: E402
 
 NONCE = "0123456789abcdef"
@@ -134,14 +135,6 @@ class Pair:
         self.recorder.close()
         self.interpreter.close()
 
-    def oracle(self, task, constants=None, weight_seed=11, input_seed=22, **more):
-        done, answer, area = self.interpreter.run("oracle", {
-            "source": task, "constants": constants or {}, "weight_seed": weight_seed, "input_seed": input_seed,
-            **more})
-        if answer is None:
-            raise AssertionError(f"no oracle: {done}")
-        return answer, area
-
     def record_args(self, task, candidate, answer, constants=None, compile=True):
         inputs = [{"shape": i["tensor"]["shape"], "dtype": i["tensor"]["dtype"], "stride": i["tensor"]["stride"]}
                   if i["kind"] == "tensor" else {"value": i["value"]} for i in answer["inputs"]]
@@ -152,7 +145,7 @@ class Pair:
                 "cases": [{"name": "full", "constants": constants or {}, "inputs": inputs, "compile": compile}]}
 
     def interpret(self, recording, own, answer, area, case=0, poison=7, max_programs=4096, launches=True):
-        """Runs a recorded case on the oracle's inputs; parameters as the verifier would match them."""
+        """Runs a recorded case on the task's inputs; parameters as the verifier would match them."""
         case = recording["cases"][case]
         by_name = {p["name"]: p for p in answer["parameters"]}
         by_hash = {p["init_hash"]: p for p in answer["parameters"]}
@@ -167,14 +160,12 @@ class Pair:
         for item in answer["inputs"]:
             inputs.append(moved(item["tensor"], shift) if item["kind"] == "tensor" else {"value": item["value"]})
         return self.interpreter.run("interpret", {
-            "recording": len(own), "case": case["name"], "launches": launches, "parameters": refs, "inputs": inputs,
+            "recording": len(own), "tensors": 0, "case": case["name"], "launches": launches, "parameters": refs, "inputs": inputs,
             "poison": poison, "max_programs": max_programs}, payload + area)
 
     def judge(self, task, candidate, constants=None, compile=True, deadline_s=60.0):
         """(outcome, detail): "pass", "wrong_output", a failure's outcome, or how the child died."""
-        answer, area = self.oracle(task, constants)
-        if not answer["ok"]:
-            raise AssertionError(f"the task fails: {answer['failure']}")
+        answer, area = truth(task, constants)
         done, recording, own_area = self.recorder.run("record", self.record_args(task, candidate, answer, constants,
                                                                                 compile), deadline_s=deadline_s)
         if recording is None or not recording["ok"]:

@@ -5,6 +5,7 @@ import math
 import unittest
 
 from harness import Pair, tensors  # Puts worker/ on the path.
+from truth import truth
 from test_worker import TASK, model
 
 from failure import Failure
@@ -153,14 +154,14 @@ class RealRecordings(unittest.TestCase):
 
     def test_are_the_same_when_packed_again(self):
         for candidate in self.CANDIDATES:
-            answer, _ = self.pair.oracle(TASK)
+            answer, _ = truth(TASK)
             done, recording, area = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
             self.assertTrue(recording and recording["ok"], (done, recording))
             self.assertEqual(pack(recording, area), area)
             self.assertEqual(pack(with_bytes(recording, area)), area)
 
     def test_without_launches_memory_stays_poison(self):
-        answer, area = self.pair.oracle(TASK)
+        answer, area = truth(TASK)
         args = self.pair.record_args(TASK, self.CANDIDATES[0], answer)
         _, recording, own = self.pair.recorder.run("record", args)
         for launches in (True, False):

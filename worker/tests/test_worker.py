@@ -11,7 +11,7 @@ import unittest
 import torch
 from harness import WORKER, Zygote, pair, parse_blob, record_reference, tensors
 from plan_format import pack
-import values
+from truth import truth
 
 CASES = os.path.join(os.path.dirname(WORKER), "tests", "cases")
 # How the worker alone sees an outcome of the whole verifier.
@@ -73,7 +73,7 @@ class WithZygotes(unittest.TestCase):
         cls.pair = pair()
 
     def record(self, candidate, task=TASK, **options):
-        answer, area = self.pair.oracle(task, options.get("constants"))
+        answer, area = truth(task, options.get("constants"))
         return self.pair.recorder.run("record", self.pair.record_args(task, candidate, answer, **options))
 
 
@@ -155,7 +155,7 @@ class Recording(WithZygotes):
         tuned = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200); return y").replace(
             "@triton.jit", "@triton.autotune([triton.Config({'BLOCK': b}, num_warps=w) for b in (128, 256) "
                            "for w in (1, 2)], key=['n'])\n@triton.jit")
-        answer, area = self.pair.oracle(TASK)
+        answer, area = truth(TASK)
         _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, tuned, answer))
         self.assertEqual(len(recording["cubins"]), 4)
         for cubin in recording["cubins"]:
@@ -203,7 +203,7 @@ class Recording(WithZygotes):
 
     def test_two_cases_share_kernels(self):
         candidate = "N = 100\n" + model("y = torch.empty_like(x); kernel[(2,)](x, y, 2 * N, BLOCK=128); return y")
-        answer, _ = self.pair.oracle(TASK)
+        answer, _ = truth(TASK)
         args = self.pair.record_args(TASK, candidate, answer)
         args["cases"].append({"name": "tiny", "constants": {"N": 4}, "compile": False,
                               "inputs": [{"shape": [8], "dtype": "float32", "stride": [1]}]})
@@ -222,8 +222,7 @@ class Precision(WithZygotes):
 
     def record(self, candidate, task=None, **case):
         task = task or self.TASK
-        answer, area = self.pair.oracle(task, dtype="other")
-        self.assertTrue(answer["ok"], answer)
+        answer, area = truth(task, other=True)
         args = self.pair.record_args(task, candidate, answer)
         args["cases"][0].update(case)
         _, recording, own = self.pair.recorder.run("record", args)
@@ -252,10 +251,15 @@ class Precision(WithZygotes):
         self.assertEqual([value[i]["dtype"] for _, i, _ in case["plan"]["parameters"]], ["float16"])
         self.assertEqual(value[case["plan"]["outputs"]["id"]]["dtype"], "float16")
 
+    def test_tasks_without_one_precision_have_no_other(self):
+        for inputs in ("torch.randint(0, 9, (200,))", "torch.randn(200).double()", "torch.randn(200), torch.ones(2).half()"):
+            answer, _ = record_reference(self.TASK.replace("[torch.randn(M)]", f"[{inputs}]"), dtype="other")
+            self.assertEqual(answer["failure"]["kind"], "unsupported", inputs)
+
     def test_additional_cases_may_fail_and_are_listed(self):
         candidate = model("assert x.dtype == torch.float32; " + self.BODY, self.INIT)
-        answer, _ = self.pair.oracle(self.TASK)
-        half, _ = self.pair.oracle(self.TASK, dtype="other")
+        answer, _ = truth(self.TASK)
+        half, _ = truth(self.TASK, other=True)
         args = self.pair.record_args(self.TASK, candidate, answer)
         args["cases"] += self.pair.record_args(self.TASK, candidate, half)["cases"]
         args["cases"][1].update(name="precision", dtype="float16", additional=True)
@@ -268,95 +272,10 @@ class Precision(WithZygotes):
         self.assertFalse(recording["ok"])
 
 
-class Oracle(WithZygotes):
-    TASK = """
-import torch
-import torch.nn as nn
-
-N = 4
-
-class Model(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.norm = nn.BatchNorm1d(n)
-        self.linear = nn.Linear(n, n)
-
-    def forward(self, x, k):
-        x.add_(1)
-        return {"y": self.linear(self.norm(x)).float(), "k": k, "both": (x, x.argmax())}
-
-def get_inputs():
-    return [torch.randn(3, N), 7]
-
-def get_init_inputs():
-    return [N]
-"""
-
-    def test_answer(self):
-        answer, area = self.pair.oracle(self.TASK)
-        self.assertTrue(answer["ok"], answer)
-        parameters = {p["name"]: tensors(p["tensor"], area) for p in answer["parameters"]}
-        self.assertFalse(torch.equal(parameters["norm.weight"], torch.ones(4)))
-        self.assertTrue(bool((parameters["norm.running_var"] > 0).all()))
-        self.assertEqual(int(parameters["norm.num_batches_tracked"]), 0)
-        self.assertEqual(answer["inputs_mutated"], [0])
-        self.assertEqual(answer["inputs"][1], {"kind": "value", "value": 7})
-        self.assertEqual(answer["constants"], {"N": 4})
-        truth, out = tensors(answer["outputs64"], area), tensors(answer["outputs"], area)
-        self.assertEqual(truth["y"].dtype, torch.float64)
-        self.assertEqual(truth["both"][1].dtype, torch.int64)
-        self.assertLess(float((truth["y"] - out["y"]).abs().max()), 1e-5)
-        self.assertGreater(float((truth["y"] - out["y"]).abs().max()), 0)
-        again, area_again = self.pair.oracle(self.TASK)
-        self.assertEqual(area, area_again)
-        self.assertNotEqual(area, self.pair.oracle(self.TASK, weight_seed=12)[1])
-
-    def test_other_precision_casts_inputs_weights_and_nothing_else(self):
-        answer, area = self.pair.oracle(self.TASK.replace(".float()", ""), dtype="other")
-        self.assertTrue(answer["ok"], answer)
-        dtypes = {p["name"]: p["tensor"]["dtype"] for p in answer["parameters"]}
-        self.assertEqual(dtypes["linear.weight"], "float16")
-        self.assertEqual(dtypes["norm.running_var"], "float16")
-        self.assertEqual(dtypes["norm.num_batches_tracked"], "int64")
-        self.assertEqual(answer["inputs"][0]["tensor"]["dtype"], "float16")
-        truth, out = tensors(answer["outputs64"], area), tensors(answer["outputs"], area)
-        self.assertEqual((truth["y"].dtype, out["y"].dtype), (torch.float64, torch.float16))
-        self.assertLess(float((truth["y"] - out["y"]).abs().max()), 0.05)
-
-    def test_tasks_without_one_precision_have_no_other(self):
-        for inputs in ("torch.randint(0, 9, (3, N))", "torch.randn(3, N).double()",
-                       "torch.randn(3, N), torch.randn(3).half()"):
-            answer, _ = self.pair.oracle(self.TASK.replace("torch.randn(3, N), 7", inputs + ", 7"), dtype="other")
-            self.assertEqual(answer["failure"]["outcome"], "unsupported", inputs)
-
-    def test_values(self):
-        def first(values=None):
-            answer, area = self.pair.oracle(self.TASK, values=values)
-            self.assertTrue(answer["ok"], answer)
-            self.assertEqual(answer["inputs"][1], {"kind": "value", "value": 7})
-            return tensors(answer["inputs"][0]["tensor"], area)
-
-        plain = first()
-        self.assertTrue(torch.equal(first("doubled"), 2 * plain))
-        self.assertTrue(torch.equal(first("negated"), -plain))
-        self.assertTrue(torch.equal(first("small"), plain / 128))
-        self.assertTrue(torch.equal(first("magnitudes"), plain / torch.tensor([[1.0], [2.0], [4.0]])))
-        self.assertTrue(torch.equal(first("equal_rows"), plain[:1].expand(3, 4)))
-        for name in sorted(values.TRANSFORMS):
-            with self.subTest(name):
-                self.assertEqual(first(name).shape, plain.shape)
-                self.assertTrue(torch.equal(first(name), first(name)))
-
-    def test_a_task_that_fails_says_where(self):
-        answer, _ = self.pair.oracle(TASK.replace("x * 2", "x * y"))
-        self.assertEqual((answer["failure"]["outcome"], answer["failure"]["phase"]), ("runtime_error", "forward"))
-        self.assertIn("task.py:10", answer["failure"]["message"])
-
-
 class Interpreting(WithZygotes):
     def test_too_many_programs_need_a_gpu(self):
         candidate = model("y = torch.empty_like(x); kernel[(200,)](x, y, 200, BLOCK=1); return y")
-        answer, area = self.pair.oracle(TASK)
+        answer, area = truth(TASK)
         _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
         _, result, _ = self.pair.interpret(recording, own, answer, area, max_programs=100)
         self.assertEqual(result["failure"]["outcome"], "unsupported")
@@ -364,7 +283,7 @@ class Interpreting(WithZygotes):
 
     def test_a_grid_too_large_for_64_bits_is_too_many_programs(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
-        answer, area = self.pair.oracle(TASK)
+        answer, area = truth(TASK)
         _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
         next(s for s in recording["cases"][0]["plan"]["tape"] if "launch" in s)["choices"][0]["grid"] = [(1 << 31) - 1, 65535, 65535]
         own = pack(recording, own)
@@ -373,7 +292,7 @@ class Interpreting(WithZygotes):
 
     def test_broken_guards_are_named(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 205, BLOCK=128); return y")
-        answer, area = self.pair.oracle(TASK)
+        answer, area = truth(TASK)
         _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
         _, result, _ = self.pair.interpret(recording, own, answer, area)
         plan = recording["cases"][0]["plan"]
@@ -384,7 +303,7 @@ class Interpreting(WithZygotes):
     def of_text(self, text, poison=7, **changes):
         """Outcome of interpreting TASK's Plan with another text in place of the recorded kernel's."""
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
-        answer, area = self.pair.oracle(TASK)
+        answer, area = truth(TASK)
         _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
         recording["kernels"][0].update(changes, source=text)
         own = pack(recording, own)
@@ -449,7 +368,7 @@ class Interpreting(WithZygotes):
 
 class Hostile(WithZygotes):
     def setUp(self):
-        self.answer, _ = self.pair.oracle(TASK)
+        self.answer, _ = truth(TASK)
 
     def send(self, source, **limits):
         started = time.monotonic()
@@ -597,8 +516,9 @@ raise RuntimeError(f"found {{found}}")
 
 class Life(unittest.TestCase):
     def test_zygote_ends_with_its_socket_and_takes_its_jobs_along(self):
-        zygote = Zygote("interpret")
-        zygote.submit("oracle", {"source": "while True: pass", "weight_seed": 0, "input_seed": 0}, deadline_s=60)
+        zygote = Zygote("record")
+        zygote.submit("record", {"reference": True, "task_source": "while True: pass", "weight_seed": 0,
+                                 "cases": [{"name": "full"}]}, deadline_s=60)
         time.sleep(0.3)
         zygote.close()
         self.assertEqual(zygote.process.returncode, 0)

@@ -115,10 +115,11 @@ TEST(MultiInput, ListsThatMakeNoSenseAreRefused) {
 
 // --- Through the funnel, over scripted workers.
 
-Verdict verify(const FakePool::Answer& answer, const std::vector<std::string>& list = kFive, VerifyConfig config = {}) {
+Verdict verify(const FakePool::Answer& answer, const std::vector<std::string>& list = kFive, VerifyConfig config = {},
+               const JudgeAnswer& judge = honest_judge) {
   VerifySeams seams;
   seams.cases = std::make_shared<MultiInput>(2, MultiInput::Config{list, 0});
-  auto verifier = Verifier::over(std::make_unique<FakePool>(answer), config, seams);
+  auto verifier = verifier_over(answer, config, seams, judge);
   Candidate one;
   one.id = "c";
   one.task = task();
@@ -136,26 +137,28 @@ std::map<std::string, std::string> outcomes(const Verdict& verdict) {
 
 using Outcomes = std::map<std::string, std::string>;
 
-bool is_precision(const Job& job) { return job.args.contains("dtype"); }
-
 TEST(MultiInputVerdict, AnHonestCandidatePassesAllFive) {
-  std::map<std::string, int> oracles;  // By values, sizes and dtype.
-  std::set<std::string> recorded;
-  std::mutex mutex;
-  Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
-    std::lock_guard lock(mutex);
-    if (job.kind == "oracle") {
-      ++oracles[cat(job.args.value("values", ""), "|", job.args["constants"].dump(), "|", job.args.value("dtype", ""))];
-    }
-    if (job.kind == "record") {
-      for (const Json& spec : job.args["cases"]) {
-        recorded.insert(spec["name"].get<std::string>());
-        if (spec["name"] == "precision") {
-          EXPECT_EQ(spec["dtype"], "float32") << "the dtype that the oracle's inputs have";
-        }
+  std::map<std::string, std::set<int64_t>> inputs;  // Their seeds, by case and values.
+  std::set<std::string> recorded, of_the_reference;
+  auto worker = [&](const Job& job, const std::string& nonce) {
+    for (const Json& spec : job.kind == "record" ? job.args["cases"] : Json::array()) {
+      auto name = spec["name"].get<std::string>();
+      (kind_of(job) == "record" ? recorded : of_the_reference).insert(name);
+      if (name == "precision") {
+        EXPECT_EQ(spec["dtype"], kind_of(job) == "record" ? "float32" : "other")
+            << "the dtype of the reference's inputs";
       }
     }
     return honest_answer(job, nonce);
+  };
+  Verdict verdict = verify(worker, kFive, {}, [&](const Json& question, const std::string& payload, auto* tensors) {
+    if (question["do"] == "inputs") {
+      inputs[cat(question["case"].get<std::string>(), "|", question["values"].get<std::string>())].insert(
+          question["input_seed"].get<int64_t>());
+      EXPECT_EQ(question["additional"],
+                question["case"] != "full" || question["values"] != "" || inputs["full|"].size() == 3);
+    }
+    return honest_judge(question, payload, tensors);
   });
   EXPECT_TRUE(verdict.correct()) << verdict.reason();
   EXPECT_EQ(
@@ -164,19 +167,22 @@ TEST(MultiInputVerdict, AnHonestCandidatePassesAllFive) {
           {"full", "pass"}, {"doubled", "pass"}, {"reseeded", "pass"}, {"larger", "pass"}, {"precision", "pass"}}));
   for (const CaseResult& result : verdict.cases) EXPECT_TRUE(result.worst && *result.worst <= 1) << result.name;
   EXPECT_EQ(recorded, (std::set<std::string>{"full", "larger", "precision"}));
-  EXPECT_EQ(oracles, (std::map<std::string, int>{{"|{}|", 3},  // Two seeds, and one more.
-                                                 {"doubled|{}|", 1},
-                                                 {"|{\"N\":1537,\"batch_size\":27}|", 1},
-                                                 {"|{}|other", 1}}));
+  EXPECT_EQ(of_the_reference, (std::set<std::string>{"full", "larger", "larger_in_ratio", "precision"}));
+  std::map<std::string, size_t> counts;
+  for (const auto& [what, seeds] : inputs) counts[what] = seeds.size();
+  EXPECT_EQ(counts, (std::map<std::string, size_t>{{"full|", 3},  // Two seeds, and one more.
+                                                   {"full|doubled", 1},
+                                                   {"larger|", 1},
+                                                   {"precision|", 1}}));
   Verdict again = verdict_from_json(Json::parse(to_json(verdict).dump()), "here");
   EXPECT_EQ(to_json(again), to_json(verdict));
 }
 
 TEST(MultiInputVerdict, WhatTheReferenceCannotDoIsSkippedAndFailsNobody) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
-    bool larger = job.kind == "oracle" && !job.args["constants"].empty();
-    if (larger) return failure(nonce, "runtime_error");
-    if (job.kind == "oracle" && is_precision(job)) return failure(nonce, "unsupported");
+    if (kind_of(job) == "reference") {
+      return reference_answer(nonce, job, {"larger", "larger_in_ratio", "precision"});
+    }
     if (job.kind == "record") {
       EXPECT_EQ(job.args["cases"].size(), 1u);
     }
@@ -207,7 +213,7 @@ TEST(MultiInputVerdict, WrongOnlyAtOtherSizesIsWrong) {
 
 TEST(MultiInputVerdict, CasesThatCannotBeRecordedOrCompiledFailInFullRun) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
-    return job.kind == "record" ? record_answer(nonce, job, "larger") : honest_answer(job, nonce);
+    return kind_of(job) == "record" ? record_answer(nonce, job, "larger") : honest_answer(job, nonce);
   });
   EXPECT_EQ(verdict.outcome, Outcome::kRuntimeError);
   EXPECT_EQ(verdict.stopped_at, Stage::kFullRun);
@@ -218,7 +224,7 @@ TEST(MultiInputVerdict, CasesThatCannotBeRecordedOrCompiledFailInFullRun) {
 
 TEST(MultiInputVerdict, NobodyHasToBeWrittenForAnotherPrecision) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
-    return job.kind == "record" ? record_answer(nonce, job, "precision") : honest_answer(job, nonce);
+    return kind_of(job) == "record" ? record_answer(nonce, job, "precision") : honest_answer(job, nonce);
   });
   EXPECT_TRUE(verdict.correct()) << verdict.reason();
   EXPECT_EQ(outcomes(verdict)["precision"], "-");
@@ -227,8 +233,7 @@ TEST(MultiInputVerdict, NobodyHasToBeWrittenForAnotherPrecision) {
 // Sizes that have to keep a ratio: the task cannot do the uneven ones.
 TEST(MultiInputVerdict, LargerFallsBackToSizesInRatio) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
-    bool uneven = job.kind == "oracle" && job.args["constants"].value("N", 0) == 1537;
-    return uneven ? failure(nonce, "runtime_error") : honest_answer(job, nonce);
+    return kind_of(job) == "reference" ? reference_answer(nonce, job, {"larger"}) : honest_answer(job, nonce);
   });
   EXPECT_TRUE(verdict.correct()) << verdict.reason();
   EXPECT_EQ(outcomes(verdict)["larger"], "-");
@@ -237,7 +242,7 @@ TEST(MultiInputVerdict, LargerFallsBackToSizesInRatio) {
 
 TEST(MultiInputVerdict, AFailureThatNobodyAllowedIsTampering) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
-    return job.kind == "record" ? record_answer(nonce, job, "full") : honest_answer(job, nonce);
+    return kind_of(job) == "record" ? record_answer(nonce, job, "full") : honest_answer(job, nonce);
   });
   EXPECT_EQ(verdict.outcome, Outcome::kTampered);
 }
@@ -255,34 +260,10 @@ TEST(MultiInputVerdict, TheOriginalDecidesFirst) {
   EXPECT_EQ(outcomes(verdict), (Outcomes{{"full", "wrong_output"}}));
 }
 
-// The oracle's answer for n numbers: y = 2 x, x all 1.
-JobAnswer ones(const std::string& nonce, int64_t n) {
-  auto count = static_cast<size_t>(n);
-  std::vector<float> x(count, 1), y(count, 2);
-  std::vector<double> truth(count, 2);
-  std::string bytes(reinterpret_cast<const char*>(x.data()), 4 * count);
-  bytes.append(reinterpret_cast<const char*>(y.data()), 4 * count);
-  bytes.append(reinterpret_cast<const char*>(truth.data()), 8 * count);
-  auto ref = [&](const char* dtype, int64_t offset, int64_t size) {
-    return Json{{"shape", {n}}, {"dtype", dtype}, {"offset", offset}, {"nbytes", n * size}};
-  };
-  return exited({{"nonce", nonce},
-                 {"ok", true},
-                 {"parameters", Json::array()},
-                 {"inputs", Json::array({{{"kind", "tensor"}, {"tensor", ref("float32", 0, 4)}}})},
-                 {"outputs", ref("float32", 4 * n, 4)},
-                 {"outputs64", ref("float64", 8 * n, 8)},
-                 {"init_inputs", Json::array()},
-                 {"constants", Json::object()},
-                 {"inputs_mutated", Json::array()}},
-                bytes);
-}
-
 TEST(MultiInputVerdict, OnlyTheTasksOwnSizesAreTooLargeForTheInterpreter) {
   for (int64_t n : {32, 33}) {  // Eight times the original's four numbers, and more.
     Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
-      bool larger = job.kind == "oracle" && !job.args["constants"].empty();
-      if (larger) return ones(nonce, n);
+      if (kind_of(job) == "reference") return reference_answer(nonce, job, {}, n);
       bool fails = job.kind == "record" && n == 32;  // Skipped cases are not recorded.
       return fails ? record_answer(nonce, job, "larger") : honest_answer(job, nonce);
     });

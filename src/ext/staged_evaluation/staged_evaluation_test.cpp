@@ -62,7 +62,7 @@ JobAnswer run_of(const std::string& nonce, int64_t how, bool launches) {
 
 FakePool::Answer worker(const Script& script) {
   return [script](const Job& job, const std::string& nonce) {
-    if (job.kind == "oracle") return oracle_answer(nonce);
+    if (kind_of(job) == "reference") return reference_answer(nonce, job);
     if (job.kind == "compile") return script.compile ? failure(nonce, "compile_error") : compile_answer(nonce);
     if (job.kind == "record") {
       if (script.record == 1) return failure(nonce, "unsupported");
@@ -82,7 +82,7 @@ Trial run(const Script& script, std::shared_ptr<const StageOrder> order) {
   FakePool* jobs = pool.get();
   VerifySeams seams;
   seams.order = std::move(order);
-  auto verifier = Verifier::over(std::move(pool), {}, seams);
+  auto verifier = Verifier::over(std::move(pool), fake_judge(honest_judge), {}, seams);
   Candidate one;
   one.id = "c";
   one.task.id = "double";

@@ -2,44 +2,49 @@
 #include "verify/gpu/judge.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
-#include <cmath>
-#include <set>
-#include <utility>
+#include <fstream>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/rng.h"
 #include "base/text.h"
-#include "verify/gpu/task_lint.h"
 
 namespace tritonrl {
 namespace {
 
-constexpr double kPatience = 60;     // For questions that take no time at all.
 constexpr int kMaxFaultsInARow = 3;  // Replayers that did not come up, until the GPU is given up.
 constexpr size_t kMaxTasks = 16;
 constexpr int kAttempts = 3;  // A replayer may be lost to somebody else's doing, and its spare too.
 
-struct ReplayerGone {
-  bool killed = false;  // By SIGKILL: somebody else's doing, as no kernel can send it.
-};
-
-[[noreturn]] void forged(const std::string& what) { throw ReplayFailure{{Rule::kForgedResult, what}}; }
-
-Json passed(Json answer = Json::object()) {
-  answer["finding"] = to_json(Finding());
-  return answer;
+// Of what this process may take from now on: a reference that needs more is told so, and the machine goes on.
+void limit_memory(int64_t bytes) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kibibytes = 0;
+    if (word != "VmData:" || !(status >> kibibytes)) continue;
+    auto most = static_cast<rlim_t>((kibibytes << 10) + bytes);
+    rlimit limit{most, most};
+    ::setrlimit(RLIMIT_DATA, &limit);
+  }
 }
 
 Json failed(const std::string& why) { return {{"finding", to_json(Finding(Rule::kVerifierFailed, why))}}; }
 
 }  // namespace
+
+[[noreturn]] void forged(const std::string& what) { throw ReplayFailure{{Rule::kForgedResult, what}}; }
+
+Json passed(Json answer) {
+  answer["finding"] = to_json(Finding());
+  return answer;
+}
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   at::Tensor x = a.contiguous(), y = b.contiguous();
@@ -48,21 +53,11 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
          (bytes == 0 || at::equal(bytes_of(x, 0, bytes), bytes_of(y, 0, bytes)));
 }
 
-at::Tensor from_bytes(const PlanParameter& parameter, const PlanValue& value, at::Device device) {
-  at::Tensor host = at::empty(value.shape, at::TensorOptions(at::kCPU).dtype(to_torch(value.dtype)));
-  if (host.nbytes() != parameter.initial.size()) forged("a parameter of another size");
-  std::copy(parameter.initial.begin(), parameter.initial.end(), static_cast<char*>(host.data_ptr()));
+at::Tensor from_bytes(std::string_view bytes, const std::vector<int64_t>& shape, Dtype dtype, at::Device device) {
+  at::Tensor host = at::empty(shape, at::TensorOptions(at::kCPU).dtype(to_torch(dtype)));
+  if (host.nbytes() != bytes.size()) forged("a parameter of another size");
+  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(host.data_ptr()));
   return host.to(device);
-}
-
-Finding structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected, const std::string& name) {
-  Finding found = other_node(got, expected, name);
-  for (size_t i = 0; i < got.children.size() && found.passed(); ++i) {
-    bool dict = got.kind == Nest<int64_t>::Kind::kDict;
-    std::string child = dict ? cat(name, "['", got.keys[i], "']") : cat(name, "[", i, "]");
-    found = structure_difference(got.children[i], expected.children[i], child);
-  }
-  return found;
 }
 
 Judge::Judge(Channel& verifier, JudgeOptions options) : verifier_(verifier), options_(std::move(options)) {}
@@ -74,6 +69,7 @@ void Judge::serve() {
     if (verifier_.receive(&question, -1) != Channel::Answer::kCame) return;
     Json reply;
     spent_ = {};
+    reply_payload_.clear();
     try {
       reply = answer(question.header, std::move(question.payload));
     } catch (const ReplayFailure& failure) {
@@ -81,16 +77,22 @@ void Judge::serve() {
     } catch (const JudgeFault& fault) {
       reply = failed(fault.message);
       if (fault.gpu_is_gone) reply["quarantined"] = fault.message;
+      if (fault.reference) reply.update({{"reference_failed", to_string(*fault.reference)}, {"why", fault.message}});
     } catch (const ReplayerGone&) {
       reply = failed("the replayer was lost");
       reply["lost"] = true;
-    } catch (const c10::OutOfMemoryError&) {
-      oracles_.clear();
-      oracle_order_.clear();
-      oracle_bytes_ = 0;
-      reply = failed("the GPU's memory does not hold this task");
     } catch (const std::exception& error) {
-      reply = failed(std::string(error.what()).substr(0, 1000));
+      bool memory = is_out_of_memory(error);
+      std::string why = memory ? "the memory does not hold this task" : std::string(error.what()).substr(0, 1000);
+      reply = failed(why);
+      if (memory) {
+        oracles_.clear();
+        oracle_order_.clear();
+        oracle_bytes_ = 0;
+      }
+      if (memory && !options_.device.is_cuda()) {
+        reply.update({{"reference_failed", to_string(Outcome::kOutOfMemory)}, {"why", why}});
+      }
     }
     std::string lost = lost_context();
     if (!lost.empty()) {
@@ -98,7 +100,7 @@ void Judge::serve() {
       reply.update({{"lost", true}, {"ended", lost}});
     }
     reply["spent"] = spent_.json();
-    if (!verifier_.send(reply) || !lost.empty()) return;
+    if (!verifier_.send(reply, reply_payload_) || !lost.empty()) return;
   }
 }
 
@@ -140,6 +142,8 @@ Json Judge::answer(const Json& question, std::string payload) {
     candidate_bytes_ = std::move(payload);
     return passed();
   }
+  if (what == "inputs") return inputs(question, payload);
+  if (what == "compare") return compare(question, payload);
   if (what == "run") return twice(question, &Judge::run);
   if (what == "time") return twice(question, &Judge::time);
   if (what == "lint") return lint(question);
@@ -166,9 +170,15 @@ Json Judge::twice(const Json& question, Json (Judge::*fn)(const Json&)) {
 }
 
 Json Judge::hello(const Json& question) {
-  staging_ = Staging::create(options_.device);
   Json reply = passed({{"name", "CPU"}, {"memory", 0}});
-  int64_t memory = int64_t{8} << 30;
+  int64_t memory = int64_t{4} << 30;
+  if (!options_.device.is_cuda()) {
+    at::set_num_threads(1);  // Candidates are interpreted on the other cores, and sums come out the same everywhere.
+    if (auto most = question.value("memory_bytes", int64_t{0}); most > 0) {
+      memory = most;
+      limit_memory(most);
+    }
+  }
   if (options_.device.is_cuda()) {
     cudaDeviceProp properties;
     size_t free = 0, total = 0;
@@ -184,6 +194,8 @@ Json Judge::hello(const Json& question) {
     if (free < (size_t{4} << 30)) throw JudgeFault{"another program holds the GPU's memory", true};
   }
   oracle_cap_ = static_cast<int64_t>(static_cast<double>(memory) * question.value("memory_share", 0.25));
+  if (!question.value("replayers", true)) return reply;
+  staging_ = Staging::create(options_.device);
   at_work_ = start_replayer();
   spare_ = start_replayer();
   greet();
@@ -304,251 +316,6 @@ void Judge::pull(const std::string& name, const char* kind, int64_t key, int64_t
     fn(offset, staging_->bytes(0, n));
     sync();
   }
-}
-
-// --- Candidates.
-
-const Plan& Judge::candidate_plan(const Json& question) const {
-  if (!candidate_) throw JudgeFault{"the judge was not given a candidate"};
-  std::string name = question.at("case").get<std::string>();
-  const Plan* plan = candidate_->find(name);
-  if (!plan) forged("the recording lacks a case");
-  return *plan;
-}
-
-void Judge::give_candidate() {
-  if (at_work_->has_candidate) return;
-  ask({{"do", "load"}, {"slot", "candidate"}}, candidate_bytes_);
-  at_work_->inputs.clear();
-  at_work_->has_candidate = at_work_->had_candidates = true;
-}
-
-void Judge::give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed) {
-  if (plan.init_steps > 0) {
-    ask({{"do", "init"}, {"slot", slot}, {"case", plan.name}, {"seed", static_cast<uint64_t>(weight_seed)}});
-  }
-  std::vector<std::pair<int64_t, at::Tensor>> values;
-  std::set<const Parameter*> taken;
-  matched_.clear();
-  std::vector<const PlanParameter*> rest;
-  auto alike = [&](const PlanParameter& own, const Parameter& theirs) {
-    const PlanValue& value = plan.values[static_cast<size_t>(own.value)];
-    return theirs.value.sizes() == at::IntArrayRef(value.shape) && theirs.value.scalar_type() == to_torch(value.dtype);
-  };
-  for (const PlanParameter& own : plan.parameters) {
-    auto match = std::find_if(at.parameters.begin(), at.parameters.end(),
-                              [&](const Parameter& p) { return p.name == own.name && alike(own, p); });
-    if (match == at.parameters.end()) {
-      rest.push_back(&own);
-      continue;
-    }
-    taken.insert(&*match);
-    matched_[own.value] = &*match;
-    values.emplace_back(own.value, match->value);
-  }
-  // Under another name: recognised by what __init__ made of it, in order.
-  for (const PlanParameter* own : rest) {
-    const PlanValue& value = plan.values[static_cast<size_t>(own->value)];
-    auto options = at::TensorOptions(options_.device).dtype(to_torch(value.dtype));
-    at::Tensor initial = at::empty(value.shape, options);
-    if (own->has_bytes) {
-      initial = from_bytes(*own, value, options_.device);
-    } else if (plan.init_steps > 0) {
-      pull(plan.name, "value", own->value, static_cast<int64_t>(initial.nbytes()),
-           [&](int64_t offset, const at::Tensor& chunk) { bytes_of(initial, offset, chunk.numel()).copy_(chunk); });
-    } else {
-      forged("a parameter without a value");
-    }
-    for (const Parameter& theirs : at.parameters) {
-      if (taken.count(&theirs) || !alike(*own, theirs) || !same_bits(initial, theirs.initial)) continue;
-      taken.insert(&theirs);
-      matched_[own->value] = &theirs;
-      initial = theirs.value;
-      break;
-    }
-    values.emplace_back(own->value, initial);
-  }
-  push(slot, plan.name, values);
-}
-
-void Judge::give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at) {
-  std::vector<std::pair<int64_t, at::Tensor>> values;
-  if (plan.inputs.size() != at.inputs.size()) forged("another number of inputs");
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    if ((plan.inputs[i].value >= 0) != at.inputs[i].defined()) forged("other inputs");
-    if (plan.inputs[i].value < 0) continue;
-    const PlanValue& value = plan.values[static_cast<size_t>(plan.inputs[i].value)];
-    if (at.inputs[i].sizes() != at::IntArrayRef(value.shape) || at.inputs[i].scalar_type() != to_torch(value.dtype)) {
-      forged("other inputs");
-    }
-    values.emplace_back(plan.inputs[i].value, at.inputs[i]);
-  }
-  push(slot, plan.name, values);
-}
-
-void Judge::give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed, const std::string& values) {
-  std::string what = cat(plan.name, "|", seed, "|", values);
-  if (at_work_->inputs == what) return;
-  at_work_->inputs.clear();
-  draw_inputs(at, seed, values);
-  give_inputs("candidate", plan, at);
-  at_work_->inputs = what;
-}
-
-Comparison Judge::collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole) {
-  Finding difference = structure_difference(plan.outputs, at.plan->outputs);
-  if (!difference.passed()) return {difference, INFINITY};
-  Json metadata = ask({{"do", "outputs"}, {"slot", "candidate"}, {"case", plan.name}}).at("outputs");
-  Comparison worst;
-  size_t index = 0;
-  std::vector<std::string> names;
-  for_each_leaf(plan.outputs, [&](int64_t, const std::string& path) { names.push_back("output" + path); });
-  for (const Expectation& expected : oracle.outputs) {
-    auto shape = metadata.at(index).at("shape").get<std::vector<int64_t>>();
-    Dtype dtype = dtype_from_string(metadata.at(index).at("dtype").get<std::string>()).value();
-    if (shape != expected.shape()) {
-      return {other_form(Rule::kShape, names[index], Form(shape), Form(expected.shape())), INFINITY};
-    }
-    if (Dtype wanted = from_torch(expected.dtype()); dtype != wanted) {
-      return {other_form(Rule::kDtype, names[index], Form(dtype), Form(wanted)), INFINITY};
-    }
-    Judgement judgement(expected, names[index]);
-    auto size = static_cast<int64_t>(c10::elementSize(expected.dtype()));
-    pull(plan.name, "output", static_cast<int64_t>(index), expected.numel() * size,
-         [&](int64_t offset, const at::Tensor& chunk) {
-           if (whole || !judgement.failed()) judgement.add(offset / size, chunk.view(expected.dtype()));
-         });
-    Comparison one = judgement.finish();
-    if (!one.passed()) return one;
-    worst.worst = std::max(worst.worst, one.worst);
-    ++index;
-  }
-  return worst;
-}
-
-Finding Judge::wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed) {
-  std::set<int64_t> own(changed.begin(), changed.end());
-  auto reference_does = [&](int64_t id) { return at.changed && at.changed->count(id) > 0; };
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    if (!own.erase(plan.inputs[i].value) || reference_does(at.plan->inputs[i].value)) continue;
-    return input_changed(static_cast<int64_t>(i));
-  }
-  for (const auto& [id, parameter] : matched_) {
-    if (!own.erase(id) || reference_does(parameter->id)) continue;
-    Finding found = Rule::kParameterChanged;
-    found.told.name = parameter->name;
-    return found;
-  }
-  state_[plan.name].insert(own.begin(), own.end());
-  return {};
-}
-
-Json Judge::run(const Json& question) {
-  if (question.value("additional", false)) {
-    std::string why = cannot_do(question);
-    if (!why.empty()) return passed({{"skipped", why}});
-  }
-  ReferenceCase& at = reference(question);
-  spent_.mark("reference");
-  const Oracle& expected = oracle(question, at);
-  spent_.mark("oracle");
-  const Plan& plan = candidate_plan(question);
-  until_ = now_s() + question.value("deadline_s", kPatience);  // The reference's time is not the candidate's.
-  greet();
-  give_candidate();
-  spent_.mark("load");
-  give_weights("candidate", plan, at, question.at("weight_seed").get<int64_t>());
-  spent_.mark("weights");
-  auto seed = question.at("input_seed").get<int64_t>();
-  std::string values = question.value("values", "");
-  draw_inputs(at, seed, values);
-  give_inputs_once(plan, at, seed, values);
-  std::string given = std::exchange(at_work_->inputs, "");
-  bool launches = question.value("launches", true);
-  spent_.mark("inputs");
-  Json done = ask({{"do", "forward"},
-                   {"slot", "candidate"},
-                   {"case", plan.name},
-                   {"launches", launches},
-                   {"careful", true},
-                   {"seed", question.at("input_seed")},
-                   {"poison", question.at("poison")}});
-  spent_.mark("forward");
-  Comparison comparison = collect(plan, at, expected, /*whole=*/launches);
-  spent_.mark("compare");
-  Finding found = comparison.finding;
-  if (found.passed()) {
-    found = wrong_change(plan, at, done.at("changed").get<std::vector<int64_t>>());
-    if (found.passed() && done.at("damage").get<int64_t>() > 0) found = Rule::kWritesOutside;
-    if (found.passed() && at.mutated.empty()) at_work_->inputs = given;
-  }
-  Json reply = {{"finding", to_json(found)}};
-  if (found.passed() == comparison.passed() && std::isfinite(comparison.worst)) reply["worst"] = comparison.worst;
-  ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
-  spent_.mark("forget");
-  return reply;
-}
-
-Json Judge::time(const Json& question) {
-  ReferenceCase& at = reference(question);
-  const Plan& plan = candidate_plan(question);
-  std::string key = question.at("task").get<std::string>();
-  auto weight_seed = question.at("weight_seed").get<int64_t>();
-  auto seeds = question.at("input_seeds").get<std::vector<int64_t>>();
-  CHECK(seeds.size() == 2);
-  bool has_candidate = at_work_->has_candidate;
-  greet();
-  give_candidate();
-  if (at_work_->reference != key) {
-    ask({{"do", "load"}, {"slot", "reference"}}, tasks_.at(key).bytes);
-    at_work_->reference = key;
-    give_weights("reference", *at.plan, at, weight_seed);
-  }
-  spent_.mark("load");
-  Json second = question;
-  second["input_seed"] = seeds[1];
-  const Oracle& expected = oracle(second, at);
-  spent_.mark("oracle");
-  until_ = now_s() + question.value("deadline_s", kPatience);
-  std::set<int64_t> restored = state_[plan.name];
-  for (size_t i : at.mutated) restored.insert(plan.inputs[i].value);
-  // More readings of what was just timed: all is in place, unless forward changes what it is given or keeps.
-  bool again = question.value("again", false) && has_candidate && restored.empty();
-  if (!again) {
-    give_weights("candidate", plan, at, weight_seed);
-    give_inputs_once(plan, at, seeds[1]);
-    draw_inputs(at, seeds[0]);
-    give_inputs("reference", *at.plan, at);
-    spent_.mark("inputs");
-  }
-  at_work_->inputs.clear();
-  forget_inputs(at);
-  return_memory();
-  Json timed = ask({{"do", "time"},
-                    {"case", plan.name},
-                    {"reference_case", at.plan->name},
-                    {"spec", question.at("spec")},
-                    {"first_place", question.value("first_place", 0)},
-                    {"again", again},
-                    {"restore", restored}});
-  spent_.mark("timing");
-  Comparison comparison = collect(plan, at, expected);
-  spent_.mark("compare");
-  Finding found = comparison.finding;
-  if (found.passed() && !timed.at("changed").empty()) found = Rule::kKeptState;
-  Json reply = {{"finding", to_json(found)}, {"readings", timed.at("readings")}};
-  for (const char* key : {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}) {
-    if (timed.contains(key)) reply[key] = timed[key];
-  }
-  // Nothing that has to be read and written from memory can be done faster than the memory is.
-  int64_t bytes = 0;
-  for (const Expectation& one : expected.outputs) {
-    bytes += one.numel() * static_cast<int64_t>(c10::elementSize(one.dtype()));
-  }
-  double floor = bandwidth_ > 0 ? static_cast<double>(std::max<int64_t>(bytes - cache_bytes_, 0)) / bandwidth_ : 0;
-  reply["floor_s"] = floor;
-  ask({{"do", "forget"}, {"slot", "candidate"}, {"case", plan.name}});
-  return reply;
 }
 
 }  // namespace tritonrl

@@ -4,11 +4,13 @@
 //
 // What it runs itself are recordings of references: trusted code, in the task's own dtypes and in float64. A
 // candidate's outputs come through the shared memory chunk by chunk and are compared as they come. Expected outputs
-// never leave the process.
+// never leave the process. On the processor there may be no replayers: then the verifier has candidates interpreted
+// (verify/interpret_executor.h), and asks for their inputs and about their outputs.
 //
 // Questions of the verifier (verify/gpu_lane.h), JSON over the Channel:
 //
-//   hello      {"memory_share": x}     -> {"name", "memory", "bandwidth"}
+//   hello      {"memory_share": x, "replayers": bool, "memory_bytes": n on the processor, 0 = all}
+//                                      -> {"name", "memory", "bandwidth"}
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + recording of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (bundle.h); replaces the last one
@@ -16,10 +18,17 @@
 //   "launches", "deadline_s"}
 //                                      -> {"finding", "worst"}, or for an additional case that the reference
 //                                         cannot do {"finding": a pass, "skipped": why}
+//   inputs     as run, and {"parameters": [{"name", "shape", "dtype", "initial": tensor where __init__ was run}]} +
+//   tensors
+//                                      -> {"parameters": [[name, tensor]], "inputs": [tensor or {"value"}]} + tensors,
+//                                      or
+//                                         what run says of a case that the reference cannot do
+//   compare    as run, and {"outputs": STRUCTURE of tensors, "changed": [inputs], "damage": n} + tensors
+//                                      -> as run
 //   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
 //                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
-//   lint       {"task", "case", "weight_seed", "input_seeds": [a, b], "deadline_s"}     (task_lint.h)
+//   lint       {"task", "case", "weight_seed", "input_seeds": [a, b], "drops": bool, "deadline_s"}     (task_lint.h)
 //                                      -> {"flags": [[flag, detail], ...], "drops_tried", "drops_impossible"}
 //
 // Every answer carries {"spent": [[part, seconds], ...]}: where its time went.
@@ -27,8 +36,9 @@
 // A replayer that is gone without a word is replaced and the question asked again. The third time it is the candidate's
 // doing, unless the replayer was killed from outside (for want of memory, say): that is the machine's.
 //
+// Tensors of inputs and compare are references into the message's payload (worker/PROTOCOL.md).
 // "finding" is of verify/finding.h. A failure of a candidate's is its finding; a harness fault says that the reference
-// or the machine failed, and
+// or the machine failed, with {"reference_failed": outcome, "why"} that it was the former, and
 // {"quarantined": reason} that this GPU is given up. {"ended": reason}: the reference spoilt this process's context,
 // and this answer is its last.
 #pragma once
@@ -50,9 +60,16 @@
 
 namespace tritonrl {
 
-struct JudgeFault {  // Ours, or the machine's.
+constexpr double kPatience = 60;  // Seconds, for questions that take no time at all.
+
+struct JudgeFault {  // Ours, the machine's, or the reference's.
   std::string message;
   bool gpu_is_gone = false;
+  std::optional<Outcome> reference = std::nullopt;  // How that failed.
+};
+
+struct ReplayerGone {
+  bool killed = false;  // By SIGKILL: somebody else's doing, as no kernel can send it.
 };
 
 struct JudgeOptions {
@@ -80,6 +97,11 @@ class Judge {
     at::Tensor initial, value;  // As __init__ left it, and what is run with.
     int64_t id = -1;            // In the reference's plan.
   };
+  struct Wanted {  // A candidate's parameter.
+    std::string name;
+    std::vector<int64_t> shape;
+    Dtype dtype = Dtype::kFloat32;
+  };
   struct ReferenceCase {
     const Plan* plan = nullptr;
     std::unique_ptr<Tape> own, exact;  // In its own dtypes; in float64.
@@ -106,6 +128,8 @@ class Judge {
   Json answer(const Json& question, std::string payload);
   Json hello(const Json& question);
   Json run(const Json& question);
+  Json inputs(const Json& question, std::string_view tensors);
+  Json compare(const Json& question, std::string_view tensors);
   Json time(const Json& question);
   Json lint(const Json& question);
   std::string lost_context() const;  // Why nothing runs in this process any more; "" = it does.
@@ -113,6 +137,7 @@ class Judge {
   Json measure(const Json& question);
 
   ReferenceCase& reference(const Json& question);
+  void set_up(ReferenceCase& at, const PlanFile& file, const Plan& plan, int64_t weight_seed);
   void draw_inputs(ReferenceCase& at, int64_t seed, const std::string& values = "");
   void forget_inputs(ReferenceCase& at);
   void return_memory();
@@ -128,12 +153,18 @@ class Judge {
 
   const Plan& candidate_plan(const Json& question) const;
   void give_candidate();
+  // The task's parameter that a candidate's stands for: of the same name, else (`initial` given) one that __init__ left
+  // with the same bytes; null when there is none.
+  const Parameter* match(const Wanted& wanted, ReferenceCase& at, std::set<const Parameter*>* taken,
+                         const at::Tensor* initial) const;
   void give_weights(const std::string& slot, const Plan& plan, ReferenceCase& at, int64_t weight_seed);
   void give_inputs(const std::string& slot, const Plan& plan, ReferenceCase& at);
   // To the candidate.
   void give_inputs_once(const Plan& plan, ReferenceCase& at, int64_t seed, const std::string& values = "");
   // `whole` false: the first difference will do.
   Comparison collect(const Plan& plan, ReferenceCase& at, const Oracle& oracle, bool whole = true);
+  // The reply to run and compare; a "worst" is in it where there is one.
+  static Json reply_to(const Comparison& comparison, const Finding& changed, int64_t damage);
   // What forward changed and should not have, kPass = nothing; what is the candidate's own goes to state_.
   Finding wrong_change(const Plan& plan, const ReferenceCase& at, const std::vector<int64_t>& changed);
 
@@ -162,17 +193,17 @@ class Judge {
   std::map<std::string, std::set<int64_t>> state_;  // By case: values of its own that its forward changes.
   double until_ = 0;                                // Deadline of the question at hand.
   Spent spent_;                                     // On it.
+  std::string reply_payload_;                       // Goes with its answer.
   double bandwidth_ = 0;
   int64_t cache_bytes_ = 0;
   int faults_ = 0;
 };
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
-// A parameter's bytes as a tensor. Throws ReplayFailure when they are not of its size.
-at::Tensor from_bytes(const PlanParameter& parameter, const PlanValue& value, at::Device device);
-
-// What is different about two structures of outputs; kPass = nothing.
-Finding structure_difference(const Nest<int64_t>& got, const Nest<int64_t>& expected,
-                             const std::string& name = "output");
+[[noreturn]] void forged(const std::string& what);  // Throws ReplayFailure.
+// A reply in which nothing is wrong.
+Json passed(Json answer = Json::object());
+// Row-major bytes as a tensor. Throws ReplayFailure when they are not of its size.
+at::Tensor from_bytes(std::string_view bytes, const std::vector<int64_t>& shape, Dtype dtype, at::Device device);
 
 }  // namespace tritonrl

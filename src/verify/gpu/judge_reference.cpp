@@ -19,7 +19,7 @@
 namespace tritonrl {
 namespace {
 
-constexpr double kNoise = 0.1;                   // As worker/oracle.py perturbs parameters that start as constants.
+constexpr double kNoise = 0.1;                   // Parameters that start as constants are moved by.
 constexpr int64_t kMostKept = int64_t{2} << 30;  // Bytes that nobody uses but the allocator.
 constexpr int64_t kBeginning = 1 << 20;          // Elements of an input that tell two seeds apart.
 
@@ -46,6 +46,33 @@ void Judge::perturb(ReferenceCase& at, int64_t weight_seed) {
   }
 }
 
+// Runs its __init__, and makes the weights that it is run with.
+void Judge::set_up(ReferenceCase& at, const PlanFile& file, const Plan& plan, int64_t weight_seed) {
+  at = {};
+  at.own = std::make_unique<Tape>(file, plan, TapeOptions{options_.device, false, nullptr});
+  at.exact = std::make_unique<Tape>(file, plan, TapeOptions{options_.device, true, nullptr});
+  seed_device(options_.device, static_cast<uint64_t>(weight_seed));
+  at.own->run_init();
+  for (const PlanParameter& parameter : plan.parameters) {
+    if (!at.own->has(parameter.value) && parameter.has_bytes) {  // A constant of forward's, made from Python numbers.
+      const PlanValue& value = plan.values[static_cast<size_t>(parameter.value)];
+      at::Tensor constant = from_bytes(parameter.initial, value.shape, value.dtype, options_.device);
+      at.own->bind(parameter.value, constant);
+      at.exact->bind(parameter.value, at::isFloatingType(constant.scalar_type()) ? constant.to(at::kDouble) : constant);
+      continue;
+    }
+    at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value), parameter.value});
+  }
+  perturb(at, weight_seed);
+  for (size_t i = 0; i < plan.init_steps; ++i) {
+    for (int64_t id : plan.tape[i].outs) {
+      if (!at.own->has(id)) continue;
+      const at::Tensor& value = at.own->value(id);
+      at.exact->bind(id, at::isFloatingType(value.scalar_type()) ? value.to(at::kDouble) : value.clone());
+    }
+  }
+}
+
 Judge::ReferenceCase& Judge::reference(const Json& question) {
   std::string key = question.at("task").get<std::string>(), name = question.at("case").get<std::string>();
   auto it = tasks_.find(key);
@@ -58,26 +85,18 @@ Judge::ReferenceCase& Judge::reference(const Json& question) {
   if (at.plan) return at;
   const Plan* plan = task.file.find(name);
   if (!plan) throw JudgeFault{"the reference has no case " + name};
-  at.own = std::make_unique<Tape>(task.file, *plan, TapeOptions{options_.device, false, nullptr});
-  at.exact = std::make_unique<Tape>(task.file, *plan, TapeOptions{options_.device, true, nullptr});
-  seed_device(options_.device, static_cast<uint64_t>(weight_seed));
-  at.own->run_init();
-  for (const PlanParameter& parameter : plan->parameters) {
-    if (!at.own->has(parameter.value) && parameter.has_bytes) {  // A constant of forward's, made from Python numbers.
-      at::Tensor constant = from_bytes(parameter, plan->values[static_cast<size_t>(parameter.value)], options_.device);
-      at.own->bind(parameter.value, constant);
-      at.exact->bind(parameter.value, at::isFloatingType(constant.scalar_type()) ? constant.to(at::kDouble) : constant);
-      continue;
+  for (int attempt = 0;; ++attempt) {
+    try {
+      set_up(at, task.file, *plan, weight_seed);
+      break;
+    } catch (const ReplayFailure& failure) {
+      if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt > 0) {
+        throw JudgeFault{human_text(failure.finding), failure.context_lost, failure.finding.outcome()};
+      }
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error) || attempt > 0) throw;
     }
-    at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value), parameter.value});
-  }
-  perturb(at, weight_seed);
-  for (size_t i = 0; i < plan->init_steps; ++i) {
-    for (int64_t id : plan->tape[i].outs) {
-      if (!at.own->has(id)) continue;
-      const at::Tensor& value = at.own->value(id);
-      at.exact->bind(id, at::isFloatingType(value.scalar_type()) ? value.to(at::kDouble) : value.clone());
-    }
+    make_room(question);
   }
   at.plan = plan;
   return at;
@@ -225,12 +244,12 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
       draw_inputs(at, seed, values);
       made = make_oracle(at, seed, static_cast<Precision>(precision), question.value("additional", false));
       break;
-    } catch (const c10::OutOfMemoryError&) {
-      if (attempt == 2) throw;
     } catch (const ReplayFailure& failure) {
       if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt == 2) {
-        throw JudgeFault{cat("the reference fails: ", human_text(failure.finding)), failure.context_lost};
+        throw JudgeFault{human_text(failure.finding), failure.context_lost, failure.finding.outcome()};
       }
+    } catch (const std::exception& error) {
+      if (attempt == 2 || !is_out_of_memory(error)) throw;
     }
     at.own->forget_forward();
     at.exact->forget_forward();
@@ -256,14 +275,15 @@ std::string Judge::cannot_do(const Json& question) {
       return oracle(question, reference(question)).sound ? "" : "the reference fails its own comparison";
     } catch (const JudgeFault& fault) {
       if (fault.gpu_is_gone) throw;
-      why = fault.message;
+      why = cat("the reference fails: ", fault.message);
     } catch (const ReplayFailure& failure) {
       if (failure.context_lost) throw;
       why = cat("the reference fails: ", human_text(failure.finding));
-    } catch (const c10::OutOfMemoryError&) {
-      why = "the GPU's memory does not hold the reference";
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      why = "the memory does not hold the reference";
     }
-    if (!at_work_->had_candidates) return why;
+    if (!at_work_ || !at_work_->had_candidates) return why;
     replace_replayer();  // Whatever a candidate left there must not be the reason.
   }
 }
@@ -297,7 +317,8 @@ Json Judge::lint(const Json& question) {
     at.own->forget_forward();
     return outputs;
   };
-  request.enough = [this] { return now_s() > until_; };
+  bool drops = question.value("drops", true);
+  request.enough = [this, drops] { return !drops || now_s() > until_; };
   DeviceLint lint = lint_on_device(request);
   if (any && same) {
     lint.flags.erase(std::remove_if(lint.flags.begin(), lint.flags.end(),

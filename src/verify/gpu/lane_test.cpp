@@ -8,134 +8,12 @@
 #include <chrono>
 #include <future>
 
-#include "base/build_paths.h"
-#include "base/error.h"
-#include "base/text.h"
-#include "verify/gpu_path.h"
-#include "verify/sandbox.h"
-#include "verify/verifier.h"
+#include "verify/gpu/lane_fixture.h"
 
 namespace tritonrl::lane_test {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr const char* kTask = R"(import torch
-import torch.nn as nn
-
-N = 300
-
-class Model(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.linear = nn.Linear(n, 7)
-        self.norm = nn.LayerNorm(7)
-
-    def forward(self, x, scale):
-        return {"y": torch.relu(self.norm(self.linear(x))) * scale, "top": (x * scale).argmax(1)}
-
-def get_inputs():
-    return [torch.randn(64, N), 2.5]
-
-def get_init_inputs():
-    return [N]
-)";
-
-constexpr const char* kCandidate = R"(import torch
-import torch.nn as nn
-
-class ModelNew(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        %INIT%
-
-    def forward(self, x, scale):
-        %FORWARD%
-)";
-constexpr const char* kSameInit = "self.linear = nn.Linear(n, 7); self.norm = nn.LayerNorm(7)";
-constexpr const char* kSameForward =
-    "return {'y': torch.relu(self.norm(self.linear(x))) * scale, 'top': (x * scale).argmax(1)}";
-
-class LaneTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    SandboxFiles files = find_sandbox_files();
-    std::filesystem::path worker = source_dir() + "/worker";
-    pool_ =
-        ZygotePool::open([=](ZygoteKind kind) {
-          return spawn_zygote(jail_command(files, true, python_program(), {worker},
-                                           {"-I", "-B", (worker / "zygote.py").string(), "--mode", to_string(kind),
-                                            "--sandbox-library", std::filesystem::canonical(files.library).string()}));
-        }).release();
-    lanes_ = GpuLanes::open({"cpu"}).release();
-    references_ = new ReferenceCache(*pool_, 60, int64_t{1} << 30);
-  }
-  static void TearDownTestSuite() {
-    delete references_;
-    delete lanes_;
-    delete pool_;
-  }
-
-  static Finding record(Json args, Blob* out) {
-    Job job{"record", std::move(args), ""};
-    job.deadline_s = 30;
-    JobAnswer answer = pool_->run(ZygoteKind::kRecord, std::move(job));
-    auto blob = parse_blob(std::move(answer.result), answer.nonce);
-    if (!blob) return {Rule::kVerifierFailed, cat(blob.why, " ", answer.stderr_tail)};
-    if (blob.value->failure) return *blob.value->failure;
-    *out = std::move(*blob.value);
-    return {};
-  }
-
-  // Through compile, tiny_run without the kill switch, full_run.
-  static Finding verify(const std::string& init, const std::string& forward) {
-    Task task;
-    task.id = "t";
-    task.source = kTask;
-    tools_ = {lanes_, references_, &timing_};
-    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
-    Finding ended = path.record(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
-    return ended.passed() ? path.full_run(30, false) : ended;
-  }
-  static std::string verdict(const std::string& init, const std::string& forward) {
-    Finding ended = verify(init, forward);
-    return cat(to_string(ended.outcome()), ": ", human_text(ended));
-  }
-
-  // The results of the task's additional cases.
-  static std::map<std::string, CaseResult> cases(const std::string& forward, const std::string& task_source = kTask) {
-    std::vector<CaseSpec> specs = {{"full", {}, false, 2}};
-    for (const char* values : kValueTransforms) {
-      specs.push_back({values, {}, false, 1, values, false, "full", true});
-    }
-    specs.push_back({"larger", {{"N", 450}}, false, 1, "", false, "", true});
-    specs.push_back({"precision", {}, false, 1, "", true, "", true});
-    specs.push_back({"nothing", {}, false, 1, "", false, "", true, "there is no such thing"});
-    Task task;
-    task.id = "t";
-    task.source = task_source;
-    tools_ = {lanes_, references_, &timing_};
-    GpuPath path(tools_, task, specs, 1234, Rng(5), Rng(6));
-    std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", forward);
-    Finding ended = path.record(code, record);
-    EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
-    path.full_run(30, false);
-    std::map<std::string, CaseResult> out;
-    for (const CaseResult& result : path.results()) out[result.name] = result;
-    return out;
-  }
-
-  static ZygotePool* pool_;
-  static GpuLanes* lanes_;
-  static ReferenceCache* references_;
-  static PlainMean timing_;
-  static GpuTools tools_;
-};
-ZygotePool* LaneTest::pool_ = nullptr;
-GpuLanes* LaneTest::lanes_ = nullptr;
-ReferenceCache* LaneTest::references_ = nullptr;
-PlainMean LaneTest::timing_;
-GpuTools LaneTest::tools_;
 
 // Somebody else works on the GPU: timing waits for it, running does not.
 TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
@@ -148,8 +26,7 @@ TEST_F(LaneTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
     Task task;
     task.id = "t";
     task.source = kTask;
-    tools_ = {lanes_, references_, &timing_};
-    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
     ASSERT_EQ(path.record(code, record).outcome(), Outcome::kPass);
     EXPECT_EQ(path.full_run(30, false).outcome(), Outcome::kPass);
@@ -215,8 +92,7 @@ TEST_F(LaneTest, LintTellsWhichWrongAnswersWouldPass) {
     task.source =
         cat("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n  def forward(self, x):\n    return ",
             forward, "\ndef get_inputs():\n  return [", inputs, "]\ndef get_init_inputs():\n  return []\n");
-    tools_ = {lanes_, references_, &timing_};
-    GpuPath path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     TaskFindings found;
     Finding ended = path.lint(30, &found);
     EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
@@ -365,30 +241,29 @@ TEST_F(LaneTest, DeadJudgeIsReplaced) {
 TEST_F(LaneTest, LostJudgeGivesTheGpuBackForAnotherAttempt) {
   Task task;
   task.source = kTask;
-  tools_ = {lanes_, references_, &timing_};
   ASSERT_EQ(::kill(lanes_->acquire().judge_process(), SIGKILL), 0);
-  GpuPath first(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+  Execution first(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
   TaskFindings found;
   EXPECT_EQ(first.lint(30, &found).outcome(), Outcome::kHarnessFault);
   EXPECT_TRUE(first.worth_another_try());
   // `first` is still there, and there is one GPU only: whoever keeps it makes this wait for ever.
-  GpuPath second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+  Execution second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
   Finding ended = second.lint(30, &found);
   EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
 }
 
 TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
   if (GpuLanes::devices().empty()) GTEST_SKIP() << "no NVIDIA GPU on this machine";
-  auto lanes = GpuLanes::open({GpuLanes::devices()[0]});
+  auto lanes = GpuLanes::open({{GpuLanes::devices()[0]}});
   ReferenceCache references(*pool_, 60, int64_t{1} << 30);
-  GpuTools tools{lanes.get(), &references, &timing_};
+  ExecutionTools tools = replaying(*lanes, references);
   auto lint = [&](const std::string& forward) {
     Task task;
     task.source =
         cat("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n  def forward(self, x):\n    return ",
             forward, "\ndef get_inputs():\n  return [torch.randn(64)]\ndef get_init_inputs():\n  return []\n");
     TaskFindings found;
-    GpuPath path(tools, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
     Finding ended = path.lint(30, &found);
     return cat(to_string(ended.outcome()), path.worth_another_try() ? " lost " : " ", path.task_failure());
   };
@@ -404,8 +279,7 @@ TEST_F(LaneTest, ReferenceThatEndsTheContextIsBlamedAlone) {
 TEST_F(LaneTest, TimingNeedsAGpu) {
   Task task;
   task.source = kTask;
-  tools_ = {lanes_, references_, &timing_};
-  GpuPath path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
+  Execution path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
   std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
   ASSERT_EQ(path.record(code, record).outcome(), Outcome::kPass);
   Finding ended = path.time(10);

@@ -6,7 +6,9 @@
 #include <ATen/ScalarOps.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <new>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -44,12 +46,17 @@ ReplayFailure from_exception(const std::exception& error, const std::string& op)
   std::string text = error.what();
   text = text.substr(0, text.find("\nException raised from"));
   text = text.substr(0, 500);
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return {{Rule::kOutOfMemory, cat(op, ": ", text)}};
+  if (is_out_of_memory(error)) return {{Rule::kOutOfMemory, cat(op, ": ", text)}};
   bool lost = text.find("CUDA error") != std::string::npos && text.find("out of memory") == std::string::npos;
   return {{Rule::kOperatorFailed, cat(op, ": ", text)}, lost};
 }
 
 }  // namespace
+
+bool is_out_of_memory(const std::exception& error) {
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error) ||
+         std::strstr(error.what(), "DefaultCPUAllocator: ");
+}
 
 void seed_device(at::Device device, uint64_t seed) {
   auto generator = at::globalContext().defaultGenerator(device);

@@ -15,6 +15,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,6 +27,9 @@
 #include "verify/verdict.h"
 
 namespace tritonrl {
+
+// On a GPU or on the processor.
+bool is_out_of_memory(const std::exception& error);
 
 struct ReplayFailure {
   Finding finding;

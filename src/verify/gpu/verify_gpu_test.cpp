@@ -4,75 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "verify/gpu/compare_device.h"
 #include "verify/gpu/tape.h"
-#include "verify/gpu_lane.h"
 
 namespace tritonrl::verify_gpu_test {
 namespace {
 
 using testing::HasSubstr;
 using Arg = PlanArg;
-
-BlobView view(const at::Tensor& tensor) {
-  return {from_torch(tensor.scalar_type()), tensor.sizes().vec(),
-          std::string_view(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes())};
-}
-
-void expect_judgement(const Comparison& bytes, const at::Tensor& candidate, const Expectation& expected) {
-  for (int64_t piece : {candidate.numel(), int64_t{7}}) {
-    Judgement judgement(expected, "output");
-    at::Tensor flat = candidate.reshape({-1});
-    for (int64_t at = 0; at < flat.numel(); at += piece) {
-      judgement.add(at, flat.narrow(0, at, std::min(piece, flat.numel() - at)));
-    }
-    Comparison device = judgement.finish();
-    EXPECT_EQ(to_json(device.finding), to_json(bytes.finding));
-    if (std::isfinite(bytes.worst)) {
-      EXPECT_NEAR(device.worst, bytes.worst, 1e-9 * bytes.worst + 1e-12);
-    }
-  }
-}
-
-// The same tensors through the comparison over bytes and through the one on the device, whole and in pieces; on a GPU
-// too where there is one.
-void expect_same_judgement(const at::Tensor& candidate, const at::Tensor& reference, const at::Tensor& truth) {
-  Comparison bytes = compare_tensor(view(candidate), view(reference), view(truth), "output");
-  expect_judgement(bytes, candidate, Expectation(reference, truth));
-  if (GpuLanes::devices().empty()) return;
-  expect_judgement(bytes, candidate.cuda(), Expectation(reference.cuda(), truth.cuda()));
-}
-
-TEST(CompareDevice, JudgesAsTheComparisonOverBytesDoes) {
-  at::manual_seed(1);
-  for (at::ScalarType dtype : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
-    at::Tensor truth = at::randn({5, 13}, at::kDouble), reference = truth.to(dtype);
-    expect_same_judgement(reference.clone(), reference, truth);
-    expect_same_judgement(reference * 1.5, reference, truth);
-    at::Tensor one_off = reference.clone();
-    one_off[2][3] += 1;
-    expect_same_judgement(one_off, reference, truth);
-    at::Tensor nan = reference.clone();
-    nan[4][12] = NAN;
-    nan[0][1] += 3;
-    expect_same_judgement(nan, reference, truth);
-  }
-  at::Tensor truth = at::randn({64}, at::kDouble), reference = truth.to(at::kFloat);
-  expect_same_judgement(truth.to(at::kHalf).to(at::kFloat), reference, truth);  // Too imprecise as a whole.
-  truth[3] = INFINITY;
-  truth[4] = NAN;
-  reference = truth.to(at::kFloat);
-  expect_same_judgement(reference.clone(), reference, truth);
-  expect_same_judgement(at::zeros({64}), reference, truth);
-  at::Tensor integers = at::randint(0, 9, {40}, at::kLong), other = integers.clone();
-  expect_same_judgement(integers.clone(), integers, integers);
-  other[39] += 1;
-  expect_same_judgement(other, integers, integers);
-  expect_same_judgement(integers.gt(3), integers.gt(3), integers.gt(3));
-  expect_same_judgement(integers.gt(4), integers.gt(3), integers.gt(3));
-}
 
 Arg tensor(int64_t id) { return {Arg::Kind::kTensor, id, 0, "", {}}; }
 Arg integer(int64_t n) { return {Arg::Kind::kInt, n, 0, "", {}}; }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU path: the funnel's stages where there is a GPU. Same stages, same outcomes as the interpreter's path, other
-// means:
+// Execution: the stages of a candidate from its recording on, whatever executes it (executor.h).
 //
-//   compile   the reference and the candidate are recorded, and the candidate's kernels compiled; nothing is run
-//   tiny_run  the tiny case replayed on one secret input, and once more without its launches (the kill switch)
-//   full_run  every other case on its secret inputs, the first once more among other garbage
+//   record    the task's reference is recorded, and the candidate against its shapes; nothing is run
+//   tiny_run  the tiny case (the original where there is none) on one secret input, and once more without its launches:
+//             when that gives the right answer too, Triton did nothing and the rules are broken
+//   full_run  every other case on its secret inputs, the first once more among other garbage in fresh memory
 //   time      reference and candidate interleaved on different inputs, the timed outputs judged once more
 //
-// One candidate holds one GPU from tiny_run to time.
+// Only `record` runs the candidate's host code. Thread rule: one thread.
 #pragma once
 
 #include <functional>
@@ -18,44 +18,47 @@
 
 #include "base/rng.h"
 #include "verify/case_run.h"
-#include "verify/gpu_lane.h"
-#include "verify/kernel_compiler.h"
+#include "verify/executor.h"
 #include "verify/plan.h"
 #include "verify/reference.h"
 #include "verify/timing_protocol.h"
 
 namespace tritonrl {
 
-struct GpuTools {
-  GpuLanes* lanes = nullptr;
+struct ExecutionTools {
+  GpuLanes* judges = nullptr;
   ReferenceCache* references = nullptr;
   const TimingProtocol* timing = nullptr;
+  std::function<std::unique_ptr<Executor>()> executor;
 };
 
 // What the judge found out about a task; see verify/gpu/task_lint.h.
 struct TaskFindings {
   std::vector<std::pair<std::string, std::string>> flags;  // Flag, detail.
   int64_t drops_tried = 0, drops_impossible = 0;
+  bool out_of_memory = false;  // It fails for want of memory.
 };
 
-class GpuPath {
+class Execution {
  public:
   // run_record: answers a `record` job with the blob that holds the recording, or says how it ended.
   using RunRecord = std::function<Finding(Json args, Blob* blob)>;
-  GpuPath(const GpuTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
-          Rng poison);
+  Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
+            Rng poison);
 
   Finding record(const std::string& code, const RunRecord& run_record);
   void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the recording's specs.
   // The candidate failed in an additional case before it could be run: in compiling its kernels, say.
   void settle(const CaseSpec& spec, const Finding& failed);
-  Finding lease();  // Waits for a GPU; the stages below do it themselves.
+  Finding begin();  // Waits for what it is executed on; the stages below do it themselves.
   Finding tiny_run(double deadline_s);
   Finding full_run(double deadline_s, bool with_kill_switch);
   Finding time(double deadline_s);
-  // Instead of all that: the task itself, its reference on its first case that is not tiny. Needs no candidate.
-  Finding lint(double deadline_s, TaskFindings* found);
+  // Instead of all that: the task itself, its reference on case `index`; seeds 0 and 1 of its inputs, or where those
+  // were looked at already, 1 and 0. Needs no candidate. `drops`: every operation is left out in turn, too.
+  Finding lint(double deadline_s, TaskFindings* found, size_t index = 0, bool other_seed = false, bool drops = true);
 
+  const Executor& executor() const { return *executor_; }
   const PlanFile& recording() const { return recording_; }
   const std::vector<CaseSpec>& cases() const { return cases_; }
   const std::vector<CaseResult>& results() const { return results_; }  // Of the cases run so far.
@@ -67,19 +70,27 @@ class GpuPath {
   double triton_share() const { return triton_share_; }
 
  private:
-  Finding replay(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
+  Finding run(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
   void run_case(const CaseSpec& spec, double until, bool twice, bool with_kill_switch);
   Finding without_triton(const CaseSpec& spec, double until);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;
   Finding end(const GpuAnswer& answer);
   Finding ask_for_reference();
-  const CaseSpec& main_case() const;
+  Finding unusable(const std::string& why);
+  void skip(const CaseSpec& spec, const std::string& why);
+  // A case's recording of the reference; null where it has none.
+  const Plan* reference_plan(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }
+  double growth(const CaseSpec& spec) const;
+  Json cases_to_record();
+  // Why a recording cannot be honest; "" = it can. What it says about additional cases is settled.
+  std::string take(const Blob& blob, const Json& asked);
 
-  const GpuTools& tools_;
+  const ExecutionTools& tools_;
   const Task& task_;
   std::vector<CaseSpec> cases_;
   int64_t weight_seed_;
   Rng inputs_, poison_;
+  std::unique_ptr<Executor> executor_;
   std::shared_ptr<const Reference> reference_;
   std::string code_;
   PlanFile recording_;
@@ -87,7 +98,7 @@ class GpuPath {
   std::vector<CaseResult> results_;
   CaseResult* at_ = nullptr;  // The one being run.
   KernelSet kernels_;
-  std::optional<GpuLease> lane_;
+  uint64_t runs_ = 0;
   bool lost_ = false, ran_ = false;
   std::string task_failure_;
   std::optional<TimingResult> timing_;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/replay_executor.h"
+
+#include <limits>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "verify/timing_json.h"
+
+namespace tritonrl {
+namespace {
+
+constexpr double kFloorShare = 0.9;  // Of what the memory needs: faster than that is no measurement.
+constexpr int64_t kMaxReadings = 1000;
+
+GpuAnswer answered(Finding finding) {
+  GpuAnswer answer;
+  answer.finding = std::move(finding);
+  return answer;
+}
+
+}  // namespace
+
+double ReplayExecutor::most_growth() const { return std::numeric_limits<double>::infinity(); }
+
+// A lost judge is given back at once: another attempt takes the GPU while this one's results are still looked at.
+GpuAnswer ReplayExecutor::kept(GpuAnswer answer) {
+  if (answer.lost) lane_.reset();
+  return answer;
+}
+
+GpuAnswer ReplayExecutor::begin(const Reference& reference, const PlanFile& recording, const KernelSet& kernels) {
+  if (lane_) return answered({});
+  lane_.emplace(lanes_.acquire());
+  GpuAnswer answer = lane_->give_task(reference.key, *reference.file.bytes);
+  if (answer.finding.passed()) answer = lane_->give_candidate(make_bundle(recording, kernels));
+  return kept(std::move(answer));
+}
+
+GpuAnswer ReplayExecutor::run(const GpuRun& run) { return kept(lane_->run(run)); }
+
+TimeAnswer ReplayExecutor::time(GpuTiming timing, const TimingProtocol& protocol) {
+  SharedDevice::Quiet quiet = lane_->quiet();
+  TimeAnswer out;
+  try {
+    lane_->freshen_noise();
+  } catch (const Error& error) {
+    out.answer = answered({Rule::kVerifierFailed, error.message()});
+    out.answer.lost = true;
+    lane_.reset();
+    return out;
+  }
+  double until = now_s() + timing.deadline_s, floor_s = 0, batch_s = 0;
+  std::vector<Reading> readings;
+  Json first;
+  timing.spec = protocol.spec();
+  while (readings.empty() || (protocol.want_more(readings) && readings.size() < kMaxReadings)) {
+    timing.deadline_s = until - now_s();
+    if (timing.again && timing.deadline_s < 2 * batch_s) break;  // What is there has to do.
+    if (timing.deadline_s <= 0) {
+      out.answer = answered(Rule::kDeadline);
+      return out;
+    }
+    out.answer = kept(lane_->time(timing));
+    batch_s = timing.deadline_s - (until - now_s());
+    if (!out.answer.finding.passed()) return out;
+    auto taken = readings_from_json(out.answer.body.at("readings"));
+    if (taken.empty()) break;
+    readings.insert(readings.end(), taken.begin(), taken.end());
+    if (!timing.again) {
+      floor_s = out.answer.body.value("floor_s", 0.0);
+      out.triton_share = out.answer.body.value("triton_share", 0.0);
+      first = std::move(out.answer.body);
+    }
+    timing.again = true;
+    timing.spec.warm_ups = std::min<int64_t>(timing.spec.warm_ups, 2);
+    timing.first_place = readings.back().place + 1;
+  }
+  auto result = protocol.reduce(readings);
+  if (!result) {
+    out.answer = answered(Rule::kNoTime);
+    return out;
+  }
+  if (result->candidate_s < kFloorShare * floor_s) {
+    out.answer = answered(Rule::kTooFast);
+    return out;
+  }
+  apply_band(&*result, std::max(lane_->info().noise_band(result->candidate_s), protocol.least_band()));
+  if (first.contains("reference_bytes")) result->reference_bytes = first["reference_bytes"].get<int64_t>();
+  if (first.contains("candidate_bytes")) result->candidate_bytes = first["candidate_bytes"].get<int64_t>();
+  out.result = std::move(result);
+  return out;
+}
+
+}  // namespace tritonrl

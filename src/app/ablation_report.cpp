@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "eval/evaluate.h"
 #include "report/ablation_page.h"
+#include "rollout/evaluation.h"
 
 namespace tritonrl {
 namespace {

@@ -11,7 +11,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "eval/evaluate.h"
+#include "rollout/evaluation.h"
+#include "verify/made_up_finding.h"
 
 namespace tritonrl::ablation_test {
 namespace {
@@ -127,13 +128,13 @@ TEST_F(AblationTest, CellsRunSurviveAndGoOn) {
     record.sample_index = i;
     record.verdict.task_id = "t";
     record.verdict.level = 2;
-    record.verdict.outcome = i < 3 ? Outcome::kPass : Outcome::kWrongOutput;
+    made_up_end(record.verdict, Stage::kFullRun, i < 3 ? Outcome::kPass : Outcome::kWrongOutput);
     if (i < 2) record.verdict.speedup = 2;
     records.push_back(record);
   }
   save_records(folder_ / "records.jsonl", records);
-  for (EvalRecord& record : records) record.verdict.outcome = Outcome::kWrongOutput;
-  records[0].verdict.outcome = Outcome::kPass;
+  for (EvalRecord& record : records) made_up_end(record.verdict, Stage::kFullRun, Outcome::kWrongOutput);
+  made_up_end(records[0].verdict, Stage::kFullRun, Outcome::kPass);
   save_records(folder_ / "start.jsonl", records);
   ::setenv("START", (folder_ / "start.jsonl").c_str(), 1);
   fs::path program = write("program.sh", kProgram);

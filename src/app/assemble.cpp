@@ -65,6 +65,24 @@ TurnRules rl_turns(const Config& config) { return turn_rules(config, config.rl.t
 
 TurnRules eval_turns(const Config& config) { return turn_rules(config, config.eval.turns, StopWhenCorrect::kAlways); }
 
+RolloutRules rollout_rules(const Config& config) {
+  const RlConfig& rl = config.rl;
+  return {rl.steps,     rl.tasks_per_step, rl.samples,       rl.resample_rounds + 1,
+          rl.staleness, rl.sampling,       rl_turns(config), rl.stream};
+}
+
+RewardRules reward_rules(const Config& config) {
+  const RlConfig& rl = config.rl;
+  RewardRules rules;
+  rules.reward = config.reward;
+  rules.by_parts = config.reward.shape == RewardShape::kHierarchical && has_advantages(rl.algorithm);
+  rules.overlong_weight = rl.overlong == Overlong::kPenalty ? rl.overlong_weight : 0;
+  rules.overlong_tokens = rl.overlong_tokens;
+  rules.longest_answer = rl.sampling.max_new_tokens;
+  rules.gamma = has_advantages(rl.algorithm) ? rl.gamma : 0;
+  return rules;
+}
+
 void check_choices(const Config& config) {
   make_verify_seams(config);
   rl_turns(config);

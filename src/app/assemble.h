@@ -7,7 +7,8 @@
 
 #include "app/config.h"
 #include "data/task_sampler.h"
-#include "eval/conversation.h"
+#include "rollout/rollout_source.h"
+#include "train/rewards.h"
 
 namespace tritonrl {
 
@@ -21,6 +22,8 @@ std::unique_ptr<Credit> make_credit(const RlConfig& config);
 // only where there is more than one turn.
 TurnRules rl_turns(const Config& config);
 TurnRules eval_turns(const Config& config);
+RolloutRules rollout_rules(const Config& config);
+RewardRules reward_rules(const Config& config);
 
 // Throws Error (usage) when one of the names above means nothing, with no tasks at hand.
 void check_choices(const Config& config);

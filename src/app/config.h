@@ -6,11 +6,11 @@
 
 #include "base/config_choice.h"
 #include "data/data_config.h"
-#include "eval/conversation.h"
-#include "eval/evaluate.h"
 #include "model/lora.h"
 #include "policy/policy.h"
 #include "reward/reward.h"
+#include "rollout/conversation.h"
+#include "rollout/evaluation.h"
 #include "train/algorithm.h"
 #include "train/credit/credit.h"
 #include "train/policy_loss.h"
@@ -93,7 +93,7 @@ struct RlConfig {
     v("samples", samples, "answers per task (N); with turns, conversations per task");
     v("staleness", staleness,
       "updates that the policy which draws a step's answers may be behind: 0 = none; 1 = the next step's answers are "
-      "drawn while this one verifies and trains (one-step off-policy; app/experience.h)");
+      "drawn while this one verifies and trains (one-step off-policy; rollout/rollout_source.h)");
     v.then([&] { loss.correction = staleness > 0 ? Correction::kToken : Correction::kNone; });
     v("turns", turns,
       "answers of a conversation at most; each but the first follows the verdict on the one before (data.feedback)");

@@ -7,10 +7,9 @@
 #include "app/assemble.h"
 #include "app/checkpoints.h"
 #include "app/device_memory.h"
-#include "app/experience.h"
 #include "app/fine_tuning.h"
 #include "app/preflight.h"
-#include "app/step_metrics.h"
+#include "app/reinforcement.h"
 #include "app/trained_policy.h"
 #include "app/turn_report.h"
 #include "base/interrupt.h"
@@ -147,7 +146,7 @@ class Pipeline {
     if (interrupted()) throw Interrupted();
     std::vector<Task> kept;
     for (size_t i = 0; i < tasks.size(); ++i) {
-      write_verdict(run_, verdicts[i], "data", std::nullopt);
+      write_verdict(run_, verdicts[i], "data");
       if (verdicts[i].correct()) {
         kept.push_back(tasks[i]);
       } else {
@@ -186,8 +185,10 @@ class Pipeline {
                                 config_.eval.sampling, rng, eval_turns(config_),
                                 {phase, should_stream(config_.eval.stream, policy_.get()), &journal});
     });
-    for (const auto& group : verified.verdicts) {
-      for (const Verdict& verdict : group) write_verdict(run_, verdict, phase, reward(verdict, config_.reward));
+    for (const Group& group : verified.groups) {
+      for (const Sample& sample : group.samples) {
+        write_verdict(run_, sample.verdict, phase, reward(sample.verdict, config_.reward));
+      }
     }
     auto records = records_of(verified);
     save_records(file, records);
@@ -228,7 +229,7 @@ class Pipeline {
     std::map<std::string, const Task*> tasks;
     for (const Task& task : splits_.rl) tasks[task.id] = &task;
     for (int64_t step = 1; step <= config_.rl.steps; ++step) {
-      for_each_json_line(rollouts_file(run_, step), [&](int64_t line, const Json& json) {
+      for_each_json_line(samples_file(run_, step), [&](int64_t line, const Json& json) {
         if (json.value("outcome", "") != to_string(Outcome::kPass)) return;
         candidates.push_back({cat("audit/", step, "/", line), *tasks.at(json.at("task_id").get<std::string>()),
                               json.at("text").get<std::string>(), false, false});
@@ -239,7 +240,7 @@ class Pipeline {
       Progress bar("audit", static_cast<int64_t>(candidates.size()), "candidates");
       auto verdicts = judge_of_results().verify(candidates, [&](int64_t done) { bar.update(done); });
       for (const Verdict& verdict : verdicts) {
-        write_verdict(run_, verdict, "audit", std::nullopt);
+        write_verdict(run_, verdict, "audit");
         if (verdict.is_harness_fault()) continue;
         ++judged;
         rejected += !verdict.correct();
@@ -253,88 +254,17 @@ class Pipeline {
   // ---------------------------------------------------------------------------------------------------------- training
 
   void reinforce() {
-    auto sampler = config_.data.sampler.make(splits_.rl);
-    auto credit = make_credit(config_.rl);
-    ExperienceSource source(
-        config_, run_, policy_, [this]() -> Verifier& { return verifier(); }, splits_.rl, *sampler, rng_.at("rl"));
+    Reinforcement rl(config_, run_, checkpoints_, policy_, splits_.rl, rng_.at("rl"),
+                     [this]() -> Verifier& { return verifier(); });
     for (int64_t step = 1; step <= config_.rl.steps; ++step) {
-      std::string phase = cat("rl/step_", step);
-      if (run_.phase_done(phase)) {
-        Json data = run_.phase_data(phase);
-        sampler->restore(data["sampler"]);
-        credit->restore(data.value("credit", Json::object()));
-        source.restore(step, data);
-      } else {
-        learn(step, phase, source, *sampler, *credit);
-      }
+      rl.step(step);
       int64_t every = config_.eval.every;
       if (every == 0 || step % every != 0 || step == config_.rl.steps) continue;
       if (!run_.phase_done(cat("eval/rl_", step))) {
-        source.settle();
+        rl.settle();
         evaluated(cat("rl_", step), step);
       }
     }
-  }
-
-  void learn(int64_t step, const std::string& phase, ExperienceSource& source, TaskSampler& sampler, Credit& credit) {
-    policy_.attach(step == 1 ? policy_.rl_start() : cat("rl_", step - 1));
-    double start = now_s();
-    Experience experience = with_memory_advice(phase + ": sampling", "policy.slots or rl.sampling.max_new_tokens",
-                                               [&] { return source.gather(step); });
-    save_rollouts(rollouts_file(run_, step), experience, config_.rl.turns);
-    std::vector<Group> groups;
-    Scores scores;
-    for (size_t g = 0; g < experience.scores.size(); ++g) {
-      if (!experience.trained_on[g]) continue;
-      groups.push_back(experience.verified.groups[g]);
-      scores.push_back(experience.credited[g]);
-    }
-    auto examples = credit.assign(groups, scores);
-    // Also where this step turns out to teach nothing: the next goes on from it.
-    AdamW* kept = config_.rl.train.optimizer.schedule == Schedule::kConstant ? &policy_.optimizer() : nullptr;
-    TrainSummary summary;
-    if (examples.empty()) {
-      log_warn(phase + ": no sample earned credit, the policy stays as it is");
-    } else {
-      TrainedPolicy::Update how{phase, cat("rl ", step), "rl.train.micro_batch_tokens", kept};
-      if (config_.rl.staleness > 0) how.device = verifier().shared_device(policy_.get().weights().device.str());
-      Rng rng = rng_.at("rl").at(static_cast<uint64_t>(step)).at("update");
-      TrainConfig train = config_.rl.train;
-      train.optimizer.lr *= config_.rl.decay_at(step);
-      summary = policy_.train_on(examples, train, rng, how);
-    }
-    policy_.save(cat("rl_", step), kept);
-    double trained = now_s();
-    Json ahead = source.ahead(step);
-    experience.wait_rollout += now_s() - trained;
-    Json line = write_step(step, experience, examples, summary, sampler, now_s() - start);
-    run_.mark_done(phase, {{"sampler", sampler.state()},
-                           {"credit", credit.state()},
-                           {"kept", examples.size()},
-                           {"score",
-                            {{"of_step", step - 1 - experience.staleness},
-                             {"reward", line["reward/mean"]},
-                             {"correct_rate", line["correct_rate"]}}},
-                           {"update", to_json(summary)},
-                           {"ahead", ahead}});
-    source.done(step);
-    checkpoints_.done(step);
-  }
-
-  Json write_step(int64_t step, const Experience& experience, const std::vector<TrainExample>& examples,
-                  const TrainSummary& summary, const TaskSampler& sampler, double seconds) {
-    Json line = step_metrics({step, experience.verified, experience.scores, experience.credited, config_.rl.advantage,
-                              experience.rounds, static_cast<int64_t>(examples.size()), summary, policy_.grad_norm(),
-                              device_peak_bytes(policy_.get().weights().device), experience.staleness,
-                              experience.wait_rollout, experience.wait_verify, experience.idle, seconds});
-    line.update(turn_metrics(experience.verified, experience.scores, experience.credited, config_.rl.turns));
-    if (config_.rl.loss.kl > 0 && config_.rl.loss.kl_in == KlIn::kReward) line["reward/kl"] = experience.divergence;
-    for (const auto& [metric, value] : sampler.metrics()) line[metric] = value;
-    run_.steps().write(line);
-    log_info(cat("rl/step_", step, ": reward ", fixed(line["reward/mean"].get<double>(), 3), ", ",
-                 experience.outcomes.contains("pass") ? experience.outcomes.at("pass") : 0, " of ",
-                 line["rollouts"].dump(), " correct, ", examples.size(), " kept"));
-    return line;
   }
 
   // ------------------------------------------------------------------------------------------------------------ report

@@ -17,14 +17,14 @@ double rate(double amount, double seconds) { return seconds > 0 ? amount / secon
 void add_rewards(const StepFacts& facts, Json* line) {
   std::vector<double> rewards, spreads, pass;
   int64_t right = 0, equal = 0;
-  for (const auto& credited : facts.credited) equal += teaches_nothing(credited, facts.advantage);
-  for (const auto& scores : facts.scores) {
+  for (const Group& group : facts.verified.groups) {
+    equal += teaches_nothing(group, facts.advantage);
     std::vector<double> of_group;
     int64_t right_here = 0;
-    for (const Judged& judged : scores) {
-      if (!judged.reward) continue;
-      of_group.push_back(*judged.reward);
-      right_here += judged.correct;
+    for (const Sample& sample : group.samples) {
+      if (!sample.reward) continue;
+      of_group.push_back(sample.reward->value);
+      right_here += sample.verdict.correct();
     }
     right += right_here;
     rewards.insert(rewards.end(), of_group.begin(), of_group.end());
@@ -34,7 +34,7 @@ void add_rewards(const StepFacts& facts, Json* line) {
   line->update({{"reward/mean", mean(rewards)},
                 {"reward/std", stddev(rewards)},
                 {"reward/std_in_group", mean(spreads)},
-                {"reward/zero_variance_share", share(equal, static_cast<int64_t>(facts.scores.size()))},
+                {"reward/zero_variance_share", share(equal, static_cast<int64_t>(facts.verified.groups.size()))},
                 {"correct_rate", share(right, static_cast<int64_t>(rewards.size()))},
                 {"pass_at_1", mean(pass)},
                 {"rollouts", static_cast<int64_t>(rewards.size())}});
@@ -44,9 +44,9 @@ void add_lengths(const StepFacts& facts, Json* line) {
   std::vector<double> lengths;
   int64_t cut_off = 0;
   for (const Group& group : facts.verified.groups) {
-    for (const Rollout& rollout : group.rollouts) {
-      lengths.push_back(static_cast<double>(rollout.tokens.size()));
-      cut_off += !rollout.finished;
+    for (const Sample& sample : group.samples) {
+      lengths.push_back(static_cast<double>(sample.rollout.tokens.size()));
+      cut_off += !sample.rollout.finished;
     }
   }
   auto all = static_cast<int64_t>(lengths.size());
@@ -58,9 +58,9 @@ void add_verdicts(const StepFacts& facts, Json* line) {
   std::map<std::string, std::vector<double>> stages;
   std::set<std::pair<std::string, std::string>> different;
   int64_t all = 0, recorded = 0, known = 0, rejected = 0;
-  for (size_t g = 0; g < facts.verified.verdicts.size(); ++g) {
-    for (size_t r = 0; r < facts.verified.verdicts[g].size(); ++r) {
-      const Verdict& verdict = facts.verified.verdicts[g][r];
+  for (const Group& group : facts.verified.groups) {
+    for (const Sample& sample : group.samples) {
+      const Verdict& verdict = sample.verdict;
       ++all;
       ++outcomes[to_string(verdict.outcome)];
       if (std::string detector = detector_of(verdict.finding().rule()); !detector.empty()) {
@@ -68,7 +68,7 @@ void add_verdicts(const StepFacts& facts, Json* line) {
         ++detectors[cat(to_string(verdict.outcome), "/", detector)];
       }
       // The same answer to the same task is verified once: its copies took no time.
-      if (!different.emplace(verdict.task_id, facts.verified.groups[g].rollouts[r].text).second) continue;
+      if (!different.emplace(verdict.task_id, sample.rollout.text).second) continue;
       for (const StageResult& stage : verdict.stages) stages[to_string(stage.stage)].push_back(stage.seconds);
       if (!verdict.triton_compile_s) continue;
       ++recorded;
@@ -114,10 +114,10 @@ Json step_metrics(const StepFacts& facts) {
                {"time/phase/verify_alone", verified.times.verify_alone},
                {"time/phase/update", update.seconds},
                {"time/rollout_gave_way", verified.times.gave_way},
-               {"time/wait_rollout", facts.wait_rollout},
-               {"time/wait_verify", facts.wait_verify},
-               {"time/idle", facts.idle},
-               {"staleness", facts.staleness},
+               {"time/wait_rollout", verified.times.wait_rollout},
+               {"time/wait_verify", verified.times.wait_verify},
+               {"time/idle", verified.times.idle},
+               {"staleness", verified.staleness},
                {"seconds", facts.seconds}};
   if (facts.device_peak_bytes > 0) line["memory/device_peak_bytes"] = facts.device_peak_bytes;
   add_rewards(facts, &line);

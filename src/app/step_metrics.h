@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "eval/evaluate.h"
+#include "rollout/roll_out.h"
 #include "train/credit/credit.h"
 #include "train/trainer.h"
 
@@ -11,17 +11,13 @@ namespace tritonrl {
 
 struct StepFacts {
   int64_t step = 0;
-  const Verified& verified;
-  const Scores& scores;
-  const Scores& credited;  // What credit was given: with several turns, returns.
+  const Verified& verified;  // Of all rounds.
   const AdvantageConfig& advantage;
   int64_t rounds = 1;
   int64_t kept = 0;  // Examples trained on.
   const TrainSummary& update;
   double grad_norm = 0;           // Of the last update, before clipping.
   int64_t device_peak_bytes = 0;  // 0 = on the CPU.
-  int64_t staleness = 0;          // Updates between the policy that drew the rollouts and the one they trained.
-  double wait_rollout = 0, wait_verify = 0, idle = 0;  // app/experience.h
   double seconds = 0;
 };
 

@@ -8,44 +8,43 @@
 #include <new>
 
 #include "app/device_memory.h"
-#include "verify/made_up_finding.h"
 
 namespace tritonrl::step_metrics_test {
 namespace {
 
 using testing::HasSubstr;
 
-Verdict verdict(const std::string& task, Outcome outcome, Stage stage, double seconds, const std::string& reason = "") {
+Verdict verdict(const std::string& task, Rule rule, Stage stage, double seconds) {
   Verdict v;
   v.task_id = task;
-  v.outcome = outcome;
+  v.outcome = outcome_of(rule);
   v.stopped_at = stage;
-  v.stages = {{Stage::kExtract, 0.001, {}}, {stage, seconds, made_up_finding(outcome, reason)}};
+  v.stages = {{Stage::kExtract, 0.001, {}}, {stage, seconds, rule}};
   return v;
 }
 
 TEST(StepMetrics, CountWhatOneStepBrought) {
-  Verified verified;
-  for (const char* id : {"a", "b"}) {
-    Group group;
-    group.task.id = id;
-    for (int r = 0; r < 2; ++r) group.rollouts.push_back({{1, 2, 3}, {-1, -1, -1}, r == 0, cat(id, r)});
-    verified.groups.push_back(group);
-  }
-  verified.groups[1].rollouts[1].text = "b0";  // The same answer again.
-  Verdict right = verdict("a", Outcome::kPass, Stage::kFullRun, 2);
+  Verdict right = verdict("a", Rule::kPass, Stage::kFullRun, 2);
   right.triton_compile_s = 0;
-  Verdict other = verdict("a", Outcome::kRuleBreak, Stage::kCompile, 4, "no Triton kernel is launched");
-  Verdict sent = verdict("b", Outcome::kTampered, Stage::kCompile, 8, "the blob is longer than it says");
-  verified.verdicts = {{right, other}, {sent, sent}};
-  verified.times = {2, 8, 7, 0.5, 12, 4};
+  Verdict other = verdict("a", Rule::kNoLaunch, Stage::kCompile, 4);
+  Verdict sent = verdict("b", Rule::kForgedResult, Stage::kCompile, 8);
+  auto sample = [](const std::string& text, bool finished, const Verdict& verdict, double reward) {
+    Sample one{{{1, 2, 3}, {-1, -1, -1}, finished, text}, verdict};
+    one.reward = one.to_go = Reward{reward};
+    return one;
+  };
+  Verified verified;
+  verified.groups.resize(2);
+  verified.groups[0].samples = {sample("a0", true, right, 1), sample("a1", false, other, 0)};
+  verified.groups[1].samples = {sample("b0", true, sent, 0.5), sample("b0", false, sent, 0.5)};  // The same again.
+  verified.times = {2, 8, 7, 0.5, 12, 4, 1.5, 0.25, 0.125};
   verified.tokens = 12;
-  Scores scores = {{{1.0, true}, {0.0, false}}, {{0.5, false}, {0.5, false}}};
+  verified.staleness = 1;
   TrainSummary update;
   update.steps = 3;
   update.tokens = 500;
   update.seconds = 5;
-  Json line = step_metrics({7, verified, scores, scores, {}, 1, 4, update, 0.25, 0, 1, 1.5, 0.25, 0.125, 20});
+  Json line = step_metrics({7, verified, {}, 1, 4, update, 0.25, 0, 20});
   const std::map<std::string, double> expected = {{"step", 7},
                                                   {"reward/mean", 0.5},
                                                   {"reward/zero_variance_share", 0.5},

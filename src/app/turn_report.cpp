@@ -27,35 +27,34 @@ struct TurnRow {
 
 }  // namespace
 
-Json turn_metrics(const Verified& verified, const Scores& scores, const Scores& returns, int64_t turns) {
+Json turn_metrics(const Verified& verified, int64_t turns) {
   Json line = Json::object();
   if (turns == 1) return line;
   std::map<int64_t, TurnRow> by_turn;
   Share first, last, best, mended, broken;
-  for (size_t g = 0; g < scores.size(); ++g) {
-    std::map<int64_t, std::vector<size_t>> trajectories;
-    for (size_t r = 0; r < scores[g].size(); ++r) {
-      trajectories[verified.groups[g].rollouts[r].trajectory].push_back(r);
-      const Judged& judged = scores[g][r];
-      if (!judged.reward) continue;
-      TurnRow& turn = by_turn[judged.turn];
-      turn.correct.add(judged.correct);
-      turn.rewards.push_back(*judged.reward);
-      if (returns[g][r].reward) turn.returns.push_back(*returns[g][r].reward);
+  for (const Group& group : verified.groups) {
+    std::map<int64_t, std::vector<const Sample*>> trajectories;
+    for (const Sample& sample : group.samples) {
+      trajectories[sample.rollout.trajectory].push_back(&sample);
+      if (!sample.reward) continue;
+      TurnRow& turn = by_turn[sample.rollout.turn];
+      turn.correct.add(sample.verdict.correct());
+      turn.rewards.push_back(sample.reward->value);
+      if (sample.to_go) turn.returns.push_back(sample.to_go->value);
     }
     for (const auto& [number, answers] : trajectories) {
       bool fault = false, any = false;
       for (size_t i = 0; i < answers.size(); ++i) {
-        const Judged& judged = scores[g][answers[i]];
-        fault |= !judged.reward;
-        any |= judged.correct;
-        if (i == 0 || !judged.reward) continue;
-        bool before = scores[g][answers[i - 1]].correct;
-        (before ? broken : mended).add(before != judged.correct);
+        bool correct = answers[i]->verdict.correct();
+        fault |= !answers[i]->reward;
+        any |= correct;
+        if (i == 0 || !answers[i]->reward) continue;
+        bool before = answers[i - 1]->verdict.correct();
+        (before ? broken : mended).add(before != correct);
       }
       if (fault) continue;
-      first.add(scores[g][answers.front()].correct);
-      last.add(scores[g][answers.back()].correct);
+      first.add(answers.front()->verdict.correct());
+      last.add(answers.back()->verdict.correct());
       best.add(any);
     }
   }
@@ -80,14 +79,6 @@ std::string within_turns(const LevelMetrics& metrics) {
   if (metrics.correct_within.empty()) return "";
   const Rate& rate = metrics.correct_within.back();
   return cat(", ", rate.k, " of ", rate.n, " within ", metrics.correct_within.size(), " turns");
-}
-
-Json turn_fields(const Rollout& rollout, const Judged& credited, int64_t turns) {
-  if (turns == 1) return Json::object();
-  return {{"trajectory", rollout.trajectory},
-          {"turn", rollout.turn},
-          {"return", credited.reward ? Json(*credited.reward) : Json()},
-          {"feedback", rollout.feedback}};
 }
 
 }  // namespace tritonrl

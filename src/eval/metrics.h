@@ -17,22 +17,9 @@
 
 #include "base/json.h"
 #include "base/stats.h"
-#include "verify/verdict.h"
+#include "rollout/record.h"
 
 namespace tritonrl {
-
-// One sampled answer of a policy and what became of it.
-struct EvalRecord {
-  std::string task_id;
-  int level = 1;
-  int64_t sample_index = 0;  // 0 ... samples per task - 1.
-  int64_t turn = 1;          // Answers of a conversation have the same sample_index and follow each other.
-  Verdict verdict;
-  std::string text;               // The answer as decoded.
-  int64_t tokens = 0;             // Generated tokens, the stop token included.
-  std::string finished = "stop";  // Why generation ended: "stop" (a stop token) or "length" (cut at the token limit).
-  double logprob = 0;             // Sum of the token log-probabilities under the sampled distribution, in nats.
-};
 
 // k of n, with its 95 % Wilson interval ([0, 1] for n = 0).
 struct Rate {

@@ -29,33 +29,27 @@ std::vector<Rng> PolicySnapshot::streams(std::span<const Task> tasks, const Rng&
   return streams;
 }
 
-std::vector<Group> PolicySnapshot::roll_out(std::span<const Task> tasks, int64_t samples,
-                                            const SamplingConfig& sampling, const Rng& rng,
-                                            const GenerateProgress& progress, const OnAnswer& on_answer,
-                                            const KnownAnswer& known) const {
-  std::vector<Group> groups;
+std::vector<std::vector<Rollout>> PolicySnapshot::roll_out(std::span<const Task> tasks, int64_t samples,
+                                                           const SamplingConfig& sampling, const Rng& rng,
+                                                           const GenerateProgress& progress, const OnAnswer& on_answer,
+                                                           const KnownAnswer& known) const {
   std::vector<GenerateRequest> requests;
   std::vector<Rng> stream = streams(tasks, rng);
   for (const Task& task : tasks) {
-    Group group;
-    group.task = task;
-    group.prompt = text_->encode(text_->messages(task));
-    auto length = static_cast<int64_t>(group.prompt.size());
+    std::vector<int32_t> prompt = text_->encode(text_->messages(task));
+    auto length = static_cast<int64_t>(prompt.size());
     if (length > text_->max_prompt_tokens) {
       throw usage_error(
           cat("the prompt has ", length, " tokens, more than policy.max_prompt_tokens = ", text_->max_prompt_tokens),
           "task " + task.id, "raise the limit or leave the task out");
     }
-    GenerateRequest request{group.prompt, samples, stream[requests.size()], {}};
+    GenerateRequest request{std::move(prompt), samples, stream[requests.size()], {}};
     for (int64_t s = 0; known && s < samples; ++s) {
       if (const Generated* answer = known(requests.size(), s)) request.known.emplace(s, *answer);
     }
     requests.push_back(std::move(request));
-    groups.push_back(std::move(group));
   }
-  auto answers = answer(requests, sampling, progress, on_answer);
-  for (size_t g = 0; g < groups.size(); ++g) groups[g].rollouts = std::move(answers[g]);
-  return groups;
+  return answer(requests, sampling, progress, on_answer);
 }
 
 std::vector<std::vector<Rollout>> PolicySnapshot::answer(std::span<const GenerateRequest> requests,
@@ -74,7 +68,7 @@ std::vector<std::vector<Rollout>> PolicySnapshot::answer(std::span<const Generat
   for (const GenerateRequest& request : requests) rollouts.emplace_back(static_cast<size_t>(request.samples));
   auto take = [&](size_t r, int64_t sample, Generated answer) -> const Rollout& {
     Rollout& rollout = rollouts[r][static_cast<size_t>(sample)];
-    rollout = {std::move(answer.tokens), std::move(answer.log_probs), answer.finished, ""};
+    rollout = {std::move(answer.tokens), std::move(answer.log_probs), answer.finished, "", requests[r].prompt};
     rollout.text = text_->tokenizer.decode(rollout.tokens, true);
     rollout.trajectory = sample;
     return rollout;

@@ -47,12 +47,12 @@ class PolicySnapshot {
   // `slots` sequences are generated at a time.
   PolicySnapshot(std::shared_ptr<const PolicyText> text, std::shared_ptr<const Weights> weights, int64_t slots);
 
-  // Samples `samples` answers to each task, rng.at(task id) being each task's stream, and another
-  // one of that where a task comes again. Throws Error (usage) for a prompt
-  // that is too long.
-  std::vector<Group> roll_out(std::span<const Task> tasks, int64_t samples, const SamplingConfig& sampling,
-                              const Rng& rng, const GenerateProgress& progress = {}, const OnAnswer& on_answer = {},
-                              const KnownAnswer& known = {}) const;
+  // Samples `samples` answers to each task, rng.at(task id) being each task's stream, and another one of that where a
+  // task comes again. Throws Error (usage) for a prompt that is too long.
+  std::vector<std::vector<Rollout>> roll_out(std::span<const Task> tasks, int64_t samples,
+                                             const SamplingConfig& sampling, const Rng& rng,
+                                             const GenerateProgress& progress = {}, const OnAnswer& on_answer = {},
+                                             const KnownAnswer& known = {}) const;
 
   // One answer or more to each prompt, as the requests say, whatever wrote it. Throws Error (usage) for a prompt that
   // does not fit into the model's context.

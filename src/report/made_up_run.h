@@ -122,7 +122,10 @@ inline void write_made_up_run(const std::filesystem::path& dir, const MadeUpSize
           r.sample_index = sample;
           double p = m == 0 ? 0.0 : (level == 1 ? 0.45 : 0.12) + 0.12 * static_cast<double>(m - 1);
           r.verdict = made_up_sample(rng, cat(models[m], "/", level, "/", task, "#", sample), r.task_id, level, p);
-          if (m == 1 && level == 2 && task == 0 && sample == 0) r.verdict.outcome = Outcome::kHarnessFault;
+          if (m == 1 && level == 2 && task == 0 && sample == 0) {
+            r.verdict.outcome = Outcome::kHarnessFault;
+            r.verdict.stages.back().finding = made_up_finding(Outcome::kHarnessFault);
+          }
           r.tokens = 300 + 10 * sample;
           r.finished = m == 0 && sample == 0 ? "length" : "stop";
           log_verdict(r.verdict, "eval/" + models[m], nullptr);

@@ -448,8 +448,9 @@ TEST(AblationPage, DrawsHeldOutTasksOverTheSteps) {
 
 TEST(VerdictsPage, HasARowForEachOutcomeAndStage) {
   std::string page = read_file(fs::path(source_dir()) / "docs/verdicts.md");
+  std::string outcomes = page.substr(0, page.find("**Findings.**"));  // A rule may have an outcome's name.
   for (int o = 0; o < kOutcomeCount; ++o) {
-    EXPECT_EQ(count_of(page, cat("\n| `", to_string(static_cast<Outcome>(o)), "` |")), 1)
+    EXPECT_EQ(count_of(outcomes, cat("\n| `", to_string(static_cast<Outcome>(o)), "` |")), 1)
         << to_string(static_cast<Outcome>(o));
   }
   for (int s = 0; s < kStageCount; ++s) EXPECT_TRUE(contains(page, cat("`", to_string(static_cast<Stage>(s)), "`")));

@@ -7,18 +7,17 @@
 // directions' gradients), so the policy loss refuses them here.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "train/policy_loss.h"
 #include "train/trainer.h"
 
 namespace tritonrl {
 
-// score -= loss.kl * divergence, of every answer that has a score: reward and, with parts, plan. The divergence is the
-// estimate loss.kl_estimator on the answer's own tokens, summed over them, of policy.adapter() as it is from
-// `reference` (null = the base model), in nats. Returns its mean over those answers. REQUIRES: scores as groups.
-double subtract_divergence(Policy& policy, const std::vector<Group>& groups, const LoraAdapter* reference,
-                           const PolicyLossConfig& loss, double temperature, int64_t micro_batch_tokens,
-                           Scores* scores);
+// Sample::divergence_price = loss.kl * divergence, of every answer that has a reward. The divergence is the estimate
+// loss.kl_estimator on the answer's own tokens, summed over them, of policy.adapter() as it is from `reference` (null =
+// the base model), in nats. Returns its mean over those answers.
+double charge_divergence(Policy& policy, std::span<Group> groups, const LoraAdapter* reference,
+                         const PolicyLossConfig& loss, double temperature, int64_t micro_batch_tokens);
 
 }  // namespace tritonrl

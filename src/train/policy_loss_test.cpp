@@ -122,22 +122,21 @@ TEST(PolicyLoss, AdvantagesAreTrls) {
       credit = make_grpo(config);
     }
     std::vector<Group> groups;
-    Scores scores;
     for (const Json& group : golden.at("rewards")) {
       groups.emplace_back();
-      groups.back().prompt = {1};
-      scores.emplace_back();
       for (const Json& reward : group) {
-        groups.back().rollouts.push_back({{7, 8}, {-1, -2}, true, ""});
-        scores.back().push_back({reward.is_null() ? std::nullopt : std::optional(reward.get<double>())});
+        Sample sample;
+        sample.rollout = {{7, 8}, {-1, -2}, true, "", {1}};
+        if (!reward.is_null()) sample.to_go = Reward{reward.get<double>()};
+        groups.back().samples.push_back(std::move(sample));
       }
     }
-    auto examples = credit->assign(groups, scores);
+    auto examples = credit->assign(groups);
     size_t at = 0;
-    for (size_t g = 0; g < scores.size(); ++g) {
-      for (size_t r = 0; r < scores[g].size(); ++r) {
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (size_t r = 0; r < groups[g].samples.size(); ++r) {
         double wanted = golden.at("advantages")[g][r];
-        if (!scores[g][r].reward) {
+        if (!groups[g].samples[r].to_go) {
           EXPECT_EQ(wanted, 0);
           continue;
         }

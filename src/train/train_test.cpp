@@ -14,21 +14,22 @@
 namespace tritonrl::train_test {
 namespace {
 
-Group group_of(int64_t rollouts) {
+// A group of answers with these rewards (empty = a harness fault), each of two tokens.
+Group group_of(const std::vector<std::optional<double>>& rewards, const std::vector<bool>& correct = {}) {
   Group group;
   group.task.id = "t";
-  group.prompt = {1, 2};
-  for (int64_t r = 0; r < rollouts; ++r) {
-    group.rollouts.push_back({{static_cast<int32_t>(10 + r), 3}, {-0.5f, -0.1f}, true, "text"});
+  for (size_t s = 0; s < rewards.size(); ++s) {
+    Sample sample;
+    sample.rollout = {{static_cast<int32_t>(10 + s), 3}, {-0.5f, -0.1f}, true, "text", {1, 2}};
+    sample.verdict.outcome = !correct.empty() && correct[s] ? Outcome::kPass : Outcome::kWrongOutput;
+    if (rewards[s]) sample.reward = sample.to_go = Reward{*rewards[s]};
+    group.samples.push_back(std::move(sample));
   }
   return group;
 }
 
-// Scores of one group.
-std::vector<Judged> judged(const std::vector<std::optional<double>>& rewards, const std::vector<bool>& correct = {}) {
-  std::vector<Judged> out;
-  for (size_t i = 0; i < rewards.size(); ++i) out.push_back({rewards[i], !correct.empty() && correct[i]});
-  return out;
+std::vector<TrainExample> assign(const std::unique_ptr<Credit>& credit, std::vector<Group> groups) {
+  return credit->assign(groups);
 }
 
 TEST(Credit, SupervisedExampleHasLossOnTheAnswerOnly) {
@@ -37,52 +38,61 @@ TEST(Credit, SupervisedExampleHasLossOnTheAnswerOnly) {
 }
 
 TEST(BestOfN, KeepsTheBestKCorrectOnes) {
-  std::vector<Group> groups = {group_of(5)};
   BestOfNConfig config;
   config.keep = 2;
-  auto examples = make_best_of_n(config)->assign(
-      groups, {judged({0.7, 0.9, std::nullopt, 0.3, 0.8}, {true, true, true, false, true})});
+  std::vector<Group> groups = {group_of({0.7, 0.9, std::nullopt, 0.3, 0.8}, {true, true, true, false, true})};
+  auto examples = make_best_of_n(config)->assign(groups);
   ASSERT_EQ(examples.size(), 2u);
   EXPECT_EQ(examples[0].tokens, (std::vector<int32_t>{1, 2, 11, 3}));
   EXPECT_EQ(examples[1].tokens, (std::vector<int32_t>{1, 2, 14, 3}));
   EXPECT_EQ(examples[0].weights, (std::vector<float>{0, 0, 1, 1}));
+  for (size_t s = 0; s < 5; ++s) EXPECT_EQ(groups[0].samples[s].advantage.has_value(), s == 1 || s == 4) << s;
 }
 
 TEST(BestOfN, HarnessFaultsAndWrongOnesAreNeverKept) {
-  std::vector<Group> groups = {group_of(2)};
-  BestOfNConfig config;
-  EXPECT_TRUE(make_best_of_n(config)->assign(groups, {judged({std::nullopt, 0.3}, {true, false})}).empty());
+  EXPECT_TRUE(assign(make_best_of_n({}), {group_of({std::nullopt, 0.3}, {true, false})}).empty());
+}
+
+TEST(Credit, GroupsThatAreLeftOutCountForNothing) {
+  Group left_out = group_of({0.9, 0.1}, {true, false}), group = group_of({0.5, 1}, {true, true});
+  left_out.trained_on = false;
+  AdvantageConfig config;  // Over the whole batch, which the group left out is no part of.
+  config.scale = Scale::kBatch;
+  for (auto make : {make_reinforce, make_grpo, make_reinforce_pp}) {
+    auto alone = assign(make(config), {group}), beside = assign(make(config), {left_out, group});
+    ASSERT_EQ(beside.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(beside[i].weights, alone[i].weights);
+  }
+  EXPECT_EQ(assign(make_best_of_n({}), {left_out, group}).size(), 2u);
+  EXPECT_EQ(assign(make_reward_weighted({}), {left_out, group}).size(), 2u);
 }
 
 TEST(BestOfN, PublishedRuleKeepsWhatIsAboveHalf) {
-  std::vector<Group> groups = {group_of(3)};
   BestOfNConfig config;
   config.rule = KeepRule::kReward;
-  auto examples = make_best_of_n(config)->assign(groups, {judged({0.7, 0.5, 0.51})});
+  auto examples = assign(make_best_of_n(config), {group_of({0.7, 0.5, 0.51})});
   ASSERT_EQ(examples.size(), 2u);
   EXPECT_EQ(examples[1].tokens[2], 12);
 }
 
 TEST(BestOfN, EqualAnswersCountOnce) {
-  Group group = group_of(3);
-  group.rollouts[2].tokens = group.rollouts[0].tokens;
+  Group group = group_of({0.7, 0.7, 0.7}, {true, true, true});
+  group.samples[2].rollout.tokens = group.samples[0].rollout.tokens;
   BestOfNConfig config;
-  auto once = make_best_of_n(config)->assign({group}, {judged({0.7, 0.7, 0.7}, {true, true, true})});
-  EXPECT_EQ(once.size(), 2u);
+  EXPECT_EQ(assign(make_best_of_n(config), {group}).size(), 2u);
   config.distinct = false;
-  EXPECT_EQ(make_best_of_n(config)->assign({group}, {judged({0.7, 0.7, 0.7}, {true, true, true})}).size(), 3u);
+  EXPECT_EQ(assign(make_best_of_n(config), {group}).size(), 3u);
 }
 
 TEST(BestOfN, CutOffAnswersAreNotImitatedUnlessAskedFor) {
-  Group group = group_of(3);
-  group.rollouts[1].finished = false;
-  auto scores = judged({0.7, 0.9, 0.6}, {true, true, true});
+  Group group = group_of({0.7, 0.9, 0.6}, {true, true, true});
+  group.samples[1].rollout.finished = false;
   BestOfNConfig best;
   RewardWeightedConfig weighted;
   for (bool only : {true, false}) {
     best.finished_only = weighted.finished_only = only;
-    EXPECT_EQ(make_best_of_n(best)->assign({group}, {scores}).size(), only ? 2u : 3u);
-    EXPECT_EQ(make_reward_weighted(weighted)->assign({group}, {scores}).size(), only ? 2u : 3u);
+    EXPECT_EQ(assign(make_best_of_n(best), {group}).size(), only ? 2u : 3u);
+    EXPECT_EQ(assign(make_reward_weighted(weighted), {group}).size(), only ? 2u : 3u);
   }
 }
 
@@ -92,47 +102,47 @@ std::vector<float> answer_weights(const TrainExample& example) {
 
 TEST(RewardWeighted, WeighsByTheRewardOrItsExponential) {
   RewardWeightedConfig config;
-  auto examples = make_reward_weighted(config)->assign({group_of(4)}, {judged({0.5, std::nullopt, 0.0, 1.0})});
+  auto examples = assign(make_reward_weighted(config), {group_of({0.5, std::nullopt, 0.0, 1.0})});
   ASSERT_EQ(examples.size(), 2u);
   EXPECT_FALSE(examples[0].has_advantages());
   EXPECT_EQ(examples[0].weights, (std::vector<float>{0, 0, 0.5f, 0.5f}));
   EXPECT_EQ(examples[1].weights, (std::vector<float>{0, 0, 1, 1}));
   config.weight = RewardWeight::kExp;
   config.temperature = 0.5;
-  examples = make_reward_weighted(config)->assign({group_of(2)}, {judged({0.5, 1.0})});
+  examples = assign(make_reward_weighted(config), {group_of({0.5, 1.0})});
   EXPECT_FLOAT_EQ(examples[0].weights[2], std::exp(-1.0f));
   EXPECT_EQ(examples[1].weights[2], 1);
 }
 
 TEST(Reinforce, BaselineIsTheBatchsMeanOrAMovingOneThatCheckpointsKeep) {
   AdvantageConfig config;
-  auto first = make_reinforce(config)->assign({group_of(2), group_of(2)}, {judged({1, 0}), judged({0, std::nullopt})});
+  auto first = assign(make_reinforce(config), {group_of({1, 0}), group_of({0, std::nullopt})});
   ASSERT_EQ(first.size(), 3u);
   EXPECT_NEAR(first[0].weights[2], 1 - 1.0 / 3, 1e-6);
   EXPECT_EQ(first[0].sampled_log_probs, (std::vector<float>{-0.5f, -0.1f}));
   config.baseline = Baseline::kMoving;
   config.moving = 0.75;
   auto credit = make_reinforce(config);
-  EXPECT_NEAR(credit->assign({group_of(2)}, {judged({1, 0})})[0].weights[2], 0.5, 1e-6);
+  EXPECT_NEAR(assign(credit, {group_of({1, 0})})[0].weights[2], 0.5, 1e-6);
   auto resumed = make_reinforce(config);
   resumed->restore(credit->state());
-  EXPECT_NEAR(resumed->assign({group_of(2)}, {judged({1, 1})})[0].weights[2], 0.5, 1e-6);
-  EXPECT_NEAR(resumed->assign({group_of(2)}, {judged({0, 0})})[0].weights[2], -0.625, 1e-6);  // 0.75 * 0.5 + 0.25.
+  EXPECT_NEAR(assign(resumed, {group_of({1, 1})})[0].weights[2], 0.5, 1e-6);
+  EXPECT_NEAR(assign(resumed, {group_of({0, 0})})[0].weights[2], -0.625, 1e-6);  // 0.75 * 0.5 + 0.25.
   config.baseline = Baseline::kNone;
-  EXPECT_EQ(make_reinforce(config)->assign({group_of(2)}, {judged({1, 0.25})})[1].weights[2], 0.25);
+  EXPECT_EQ(assign(make_reinforce(config), {group_of({1, 0.25})})[1].weights[2], 0.25);
 }
 
 TEST(ReinforcePlusPlus, NormalisesOverTheBatch) {
-  auto examples = make_reinforce_pp({})->assign({group_of(2), group_of(2)}, {judged({1, 0}), judged({0.5, 0.5})});
+  auto examples = assign(make_reinforce_pp({}), {group_of({1, 0}), group_of({0.5, 0.5})});
   double spread = std::sqrt(2 * (0.25 + 0.25) / 7);  // Two tokens each, eight in all.
   EXPECT_NEAR(examples[0].weights[2], 0.5 / spread, 1e-5);
   EXPECT_NEAR(examples[1].weights[2], -0.5 / spread, 1e-5);
   EXPECT_EQ(examples[2].weights[2], 0);
   // Tokens count, not answers: 0.5 on six of them, -0.5 on two.
-  Group longer = group_of(2);
-  longer.rollouts[0].tokens.resize(6, 9);
-  longer.rollouts[0].log_probs.resize(6, -1);
-  examples = make_reinforce_pp({})->assign({longer}, {judged({1, 0})});
+  Group longer = group_of({1, 0});
+  longer.samples[0].rollout.tokens.resize(6, 9);
+  longer.samples[0].rollout.log_probs.resize(6, -1);
+  examples = assign(make_reinforce_pp({}), {longer});
   spread = std::sqrt((6 * 0.25 * 0.25 + 2 * 0.75 * 0.75) / 7);
   EXPECT_NEAR(examples[0].weights[7], 0.25 / spread, 1e-5);
   EXPECT_NEAR(examples[1].weights[2], -0.75 / spread, 1e-5);
@@ -141,45 +151,42 @@ TEST(ReinforcePlusPlus, NormalisesOverTheBatch) {
 TEST(Advantages, GroupsWithinTimingNoiseAreEqual) {
   AdvantageConfig config;
   config.scale = Scale::kNone;
-  auto scores = judged({0.90, 0.92});
-  scores[1].noise = 0.03;
-  EXPECT_EQ(make_grpo(config)->assign({group_of(2)}, {scores})[1].weights[2], 0);
-  scores[1].noise = 0.01;
-  EXPECT_NEAR(make_grpo(config)->assign({group_of(2)}, {scores})[1].weights[2], 0.01, 1e-6);
-  scores.push_back({std::nullopt});  // Its noise is nobody's.
-  scores.back().noise = 5;
-  EXPECT_NEAR(make_grpo(config)->assign({group_of(3)}, {scores})[1].weights[2], 0.01, 1e-6);
-  scores.pop_back();
+  Group group = group_of({0.90, 0.92, std::nullopt});
+  auto second = [&] { return assign(make_grpo(config), {group})[1].weights[2]; };
+  group.samples[1].to_go->noise = 0.03;
+  EXPECT_EQ(second(), 0);
+  group.samples[1].to_go->noise = 0.01;
+  EXPECT_NEAR(second(), 0.01, 1e-6);
   config.noise_filter = false;
-  scores[1].noise = 0.03;
-  EXPECT_NEAR(make_grpo(config)->assign({group_of(2)}, {scores})[1].weights[2], 0.01, 1e-6);
+  group.samples[1].to_go->noise = 0.03;
+  EXPECT_NEAR(second(), 0.01, 1e-6);
 }
 
 TEST(Advantages, EqualRewardsGiveExactlyNothing) {
-  auto scores = judged(std::vector<std::optional<double>>(8, 0.1));  // Whose mean, summed up, is another number.
+  Group group = group_of(std::vector<std::optional<double>>(8, 0.1));  // Whose mean, summed up, is another number.
   for (auto make : {make_reinforce, make_rloo, make_grpo, make_reinforce_pp}) {
     for (bool filter : {true, false}) {  // Without it nothing else makes them equal.
       AdvantageConfig config;
       config.noise_filter = filter;
-      for (const TrainExample& example : make(config)->assign({group_of(8)}, {scores})) {
+      for (const TrainExample& example : assign(make(config), {group})) {
         EXPECT_EQ(answer_weights(example), (std::vector<float>{0, 0}));
       }
     }
   }
-  EXPECT_TRUE(teaches_nothing(scores, {}));
-  scores[3].reward = 0.11;
-  EXPECT_FALSE(teaches_nothing(scores, {}));
-  scores[2].noise = 0.02;
-  EXPECT_TRUE(teaches_nothing(scores, {}));
+  EXPECT_TRUE(teaches_nothing(group, {}));
+  group.samples[3].to_go->value = 0.11;
+  EXPECT_FALSE(teaches_nothing(group, {}));
+  group.samples[2].to_go->noise = 0.02;
+  EXPECT_TRUE(teaches_nothing(group, {}));
 }
 
 TEST(Advantages, UnfinishedAnswersCanBeMasked) {
   AdvantageConfig config;
-  Group group = group_of(3);
-  group.rollouts[1].finished = false;
-  EXPECT_EQ(make_grpo(config)->assign({group}, {judged({1, 0, 0})}).size(), 3u);
+  Group group = group_of({1, 0, 0});
+  group.samples[1].rollout.finished = false;
+  EXPECT_EQ(assign(make_grpo(config), {group}).size(), 3u);
   config.mask_unfinished = true;
-  auto examples = make_grpo(config)->assign({group}, {judged({1, 0, 0})});
+  auto examples = assign(make_grpo(config), {group});
   ASSERT_EQ(examples.size(), 2u);
   EXPECT_GT(examples[0].weights[2], 1);  // Its reward still counts in the group's mean.
 }
@@ -188,13 +195,12 @@ TEST(Advantages, UnfinishedAnswersCanBeMasked) {
 TEST(Advantages, CodeAndPlanHaveTheirOwn) {
   AdvantageConfig config;
   config.scale = Scale::kNone;
-  Group group = group_of(2);
-  group.rollouts[0].tokens = {4, 5, 6, 7};
-  group.rollouts[0].log_probs = {-1, -1, -1, -1};
-  auto scores = judged({1, 0});
-  scores[0].code = {{1, 3}};
-  scores[0].plan = 2;
-  auto examples = make_grpo(config)->assign({group}, {scores});
+  Group group = group_of({1, 0});
+  group.samples[0].rollout.tokens = {4, 5, 6, 7};
+  group.samples[0].rollout.log_probs = {-1, -1, -1, -1};
+  group.samples[0].code = {{1, 3}};
+  group.samples[0].to_go->plan = 2;
+  auto examples = assign(make_grpo(config), {group});
   EXPECT_EQ(answer_weights(examples[0]), (std::vector<float>{0.1f, 0.5f, 0.5f, 0.5f}));  // After the code: its own.
   EXPECT_EQ(answer_weights(examples[1]), (std::vector<float>{-0.5f, -0.5f}));  // No code: the whole answer failed.
 }

@@ -20,4 +20,11 @@ inline Finding made_up_finding(Outcome outcome, const std::string& words = "") {
   return found;
 }
 
+// Lets a verdict end there, with nothing before.
+inline void made_up_end(Verdict& verdict, Stage stage, Outcome outcome) {
+  verdict.outcome = outcome;
+  verdict.stopped_at = stage;
+  verdict.stages = {{stage, 0, made_up_finding(outcome)}};
+}
+
 }  // namespace tritonrl

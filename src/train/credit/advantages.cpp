@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "base/check.h"
@@ -31,14 +30,12 @@ std::unique_ptr<Credit> make_advantages(const AdvantageConfig& config) {
   CHECK(false) << "no such formula";
 }
 
-std::vector<double> all_of(const GroupRewards& rewards) {
-  std::vector<double> all;
-  for (const auto& group : rewards) {
-    for (const auto& reward : group) {
-      if (reward) all.push_back(*reward);
-    }
+std::vector<double> rewards_of(std::span<const Peers> all) {
+  std::vector<double> rewards;
+  for (const Peers& peers : all) {
+    for (const Compared& one : peers) rewards.push_back(one.reward);
   }
-  return all;
+  return rewards;
 }
 
 double middle_of(const std::vector<double>& values) {
@@ -53,126 +50,94 @@ double deviation(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
-GroupAdvantages minus_group_mean(const GroupRewards& rewards) {
-  GroupAdvantages out;
-  for (const auto& group : rewards) {
-    double middle = middle_of(all_of({group}));
-    out.emplace_back();
-    for (const auto& reward : group) out.back().push_back(reward ? *reward - middle : 0);
+void minus_group_mean(std::span<Peers> all) {
+  for (Peers& peers : all) {
+    double middle = middle_of(rewards_of({&peers, 1}));
+    for (Compared& one : peers) one.advantage = one.reward - middle;
   }
-  return out;
 }
 
 namespace {
+
+// Places of samples that are compared with each other. Those without a return are compared with nothing.
+std::vector<std::vector<size_t>> peers_of(const Group& group, const AdvantageConfig& config) {
+  std::map<int64_t, std::vector<size_t>> by_turn;
+  for (size_t s = 0; s < group.samples.size(); ++s) {
+    const Sample& sample = group.samples[s];
+    if (sample.to_go) by_turn[config.turns == Turns::kApart ? sample.rollout.turn : 0].push_back(s);
+  }
+  std::vector<std::vector<size_t>> out;
+  for (auto& [turn, places] : by_turn) out.push_back(std::move(places));
+  return out;
+}
 
 bool within(const std::vector<double>& values, double noise) {
   auto [least, most] = std::minmax_element(values.begin(), values.end());
   return values.empty() || *most - *least <= noise;
 }
 
-// The spread of a group that timing noise explains is none.
-void flatten_noise(std::vector<std::optional<double>>& rewards, const std::vector<Judged>& judged,
-                   double Judged::*noise_of) {
-  std::vector<double> values = all_of({rewards});
-  double noise = 0;
-  for (const Judged& one : judged) noise = std::max(noise, one.reward ? one.*noise_of : 0);
-  if (values.empty() || !within(values, noise)) return;
+// A part of the returns, `value` with its `noise`. The spread that timing noise explains is none.
+Peers compared(const Group& group, const std::vector<size_t>& places, double Reward::*value, double Reward::*noise,
+               const AdvantageConfig& config) {
+  Peers peers;
+  double most_noise = 0;
+  for (size_t s : places) {
+    const Sample& sample = group.samples[s];
+    peers.push_back({(*sample.to_go).*value, static_cast<double>(sample.rollout.tokens.size())});
+    most_noise = std::max(most_noise, (*sample.to_go).*noise);
+  }
+  std::vector<double> values = rewards_of({&peers, 1});
+  if (!config.noise_filter || !within(values, most_noise)) return peers;
   double middle = middle_of(values);
-  for (auto& reward : rewards) {
-    if (reward) reward = middle;
-  }
-}
-
-// Answers that are compared with each other: places of rollouts in their group.
-struct Peers {
-  size_t group = 0;
-  std::vector<size_t> rollouts;
-};
-
-std::vector<Peers> peers_of(const std::vector<Judged>& scores, size_t group, const AdvantageConfig& config) {
-  std::map<int64_t, Peers> by_turn;
-  for (size_t r = 0; r < scores.size(); ++r) {
-    Peers& peers = by_turn[config.turns == Turns::kApart ? scores[r].turn : 0];
-    peers.group = group;
-    peers.rollouts.push_back(r);
-  }
-  std::vector<Peers> out;
-  for (auto& [turn, peers] : by_turn) out.push_back(std::move(peers));
-  return out;
-}
-
-std::vector<Judged> pick(const std::vector<Judged>& scores, const Peers& peers) {
-  std::vector<Judged> out;
-  for (size_t r : peers.rollouts) out.push_back(scores[r]);
-  return out;
-}
-
-bool all_equal(const std::vector<Judged>& judged_ones, const AdvantageConfig& config) {
-  std::vector<double> rewards, plans;
-  double noise = 0, plan_noise = 0;
-  for (const Judged& judged : judged_ones) {
-    if (!judged.reward) continue;
-    rewards.push_back(*judged.reward);
-    plans.push_back(judged.plan);
-    noise = std::max(noise, judged.noise);
-    plan_noise = std::max(plan_noise, judged.plan_noise);
-  }
-  return within(rewards, config.noise_filter ? noise : 0) && within(plans, config.noise_filter ? plan_noise : 0);
+  for (Compared& one : peers) one.reward = middle;
+  return peers;
 }
 
 }  // namespace
 
-bool teaches_nothing(const std::vector<Judged>& group, const AdvantageConfig& config) {
-  auto all = peers_of(group, 0, config);
-  return std::all_of(all.begin(), all.end(), [&](const Peers& p) { return all_equal(pick(group, p), config); });
+bool teaches_nothing(const Group& group, const AdvantageConfig& config) {
+  auto equal = [&](const std::vector<size_t>& places, double Reward::*value, double Reward::*noise) {
+    Peers peers = compared(group, places, value, noise, config);
+    return within(rewards_of({&peers, 1}), 0);
+  };
+  auto all = peers_of(group, config);
+  return std::all_of(all.begin(), all.end(), [&](const std::vector<size_t>& places) {
+    return equal(places, &Reward::value, &Reward::noise) && equal(places, &Reward::plan, &Reward::plan_noise);
+  });
 }
 
-std::vector<TrainExample> examples_with_advantages(
-    const std::vector<Group>& groups, const Scores& scores, const AdvantageConfig& config,
-    const std::function<GroupAdvantages(const GroupRewards& rewards, const GroupLengths& lengths)>& formula) {
-  CHECK(scores.size() == groups.size()) << groups.size() << " groups";
-  std::vector<Peers> all;
-  GroupRewards rewards, plans;
-  GroupLengths lengths;
+std::vector<TrainExample> examples_with_advantages(std::span<Group> groups, const AdvantageConfig& config,
+                                                   const Formula& formula) {
+  std::vector<std::vector<Sample*>> samples;  // As peers, for each of `code` and `plan`.
+  std::vector<Peers> code, plan;
   bool by_parts = false;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    CHECK(scores[g].size() == groups[g].rollouts.size()) << "a score for each rollout";
-    for (Peers& peers : peers_of(scores[g], g, config)) {
-      std::vector<Judged> judged_ones = pick(scores[g], peers);
-      rewards.emplace_back();
-      plans.emplace_back();
-      lengths.emplace_back();
-      for (size_t r : peers.rollouts)
-        lengths.back().push_back(static_cast<int64_t>(groups[g].rollouts[r].tokens.size()));
-      for (const Judged& judged : judged_ones) {
-        rewards.back().push_back(judged.reward);
-        plans.back().push_back(judged.reward ? std::optional(judged.plan) : std::nullopt);
-        by_parts |= judged.code.has_value();
+  for (Group& group : groups) {
+    if (!group.trained_on) continue;
+    for (const auto& places : peers_of(group, config)) {
+      code.push_back(compared(group, places, &Reward::value, &Reward::noise, config));
+      plan.push_back(compared(group, places, &Reward::plan, &Reward::plan_noise, config));
+      samples.emplace_back();
+      for (size_t s : places) {
+        samples.back().push_back(&group.samples[s]);
+        by_parts |= group.samples[s].code.has_value();
       }
-      if (config.noise_filter) {
-        flatten_noise(rewards.back(), judged_ones, &Judged::noise);
-        flatten_noise(plans.back(), judged_ones, &Judged::plan_noise);
-      }
-      all.push_back(std::move(peers));
     }
   }
-  GroupAdvantages code = formula(rewards, lengths), plan = by_parts ? formula(plans, lengths) : code;
+  formula(code);
+  if (by_parts) formula(plan);
+  for (size_t p = 0; p < samples.size(); ++p) {
+    for (size_t i = 0; i < samples[p].size(); ++i) {
+      const Rollout& rollout = samples[p][i]->rollout;
+      if (rollout.tokens.empty() || (config.mask_unfinished && !rollout.finished)) continue;
+      samples[p][i]->advantage = {code[p][i].advantage, config.plan_weight * plan[p][i].advantage};
+    }
+  }
   std::vector<TrainExample> examples;
-  for (size_t p = 0; p < all.size(); ++p) {
-    const Group& group = groups[all[p].group];
-    for (size_t i = 0; i < all[p].rollouts.size(); ++i) {
-      const Rollout& rollout = group.rollouts[all[p].rollouts[i]];
-      const Judged& judged = scores[all[p].group][all[p].rollouts[i]];
-      if (!judged.reward || rollout.tokens.empty() || (config.mask_unfinished && !rollout.finished)) continue;
-      TrainExample example = example_of(group, rollout);
-      example.sampled_log_probs = rollout.log_probs;
-      for (size_t t = 0; t < rollout.tokens.size(); ++t) {
-        auto at = static_cast<int64_t>(t);
-        bool is_plan = judged.code && at < judged.code->first;
-        example.weights[static_cast<size_t>(example.answer_begin) + t] =
-            static_cast<float>(is_plan ? config.plan_weight * plan[p][i] : code[p][i]);
-      }
-      examples.push_back(std::move(example));
+  for (const Group& group : groups) {
+    for (const Sample& sample : group.samples) {
+      if (!sample.advantage) continue;
+      examples.push_back(example_of(group, sample));
+      examples.back().sampled_log_probs = sample.rollout.log_probs;
     }
   }
   return examples;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "train/credit/credit.h"
 
@@ -18,26 +17,26 @@ class BestOfN : public Credit {
  public:
   explicit BestOfN(const BestOfNConfig& config) : config_(config) {}
 
-  std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
-    CHECK(scores.size() == groups.size()) << groups.size() << " groups";
+  std::vector<TrainExample> assign(std::span<Group> groups) override {
     std::vector<TrainExample> examples;
-    for (size_t g = 0; g < groups.size(); ++g) {
-      std::vector<size_t> order;
-      for (size_t r = 0; r < groups[g].rollouts.size(); ++r) {
-        const Judged& judged = scores[g][r];
+    for (Group& group : groups) {
+      if (!group.trained_on) continue;
+      std::vector<Sample*> best;
+      for (Sample& sample : group.samples) {
+        if (!sample.reward || (config_.finished_only && !sample.rollout.finished)) continue;
         bool eligible =
-            config_.rule == KeepRule::kCorrect ? judged.correct : judged.reward.value_or(0) > config_.reward_above;
-        bool whole = groups[g].rollouts[r].finished || !config_.finished_only;
-        if (judged.reward.has_value() && eligible && whole) order.push_back(r);
+            config_.rule == KeepRule::kCorrect ? sample.verdict.correct() : sample.reward->value > config_.reward_above;
+        if (eligible) best.push_back(&sample);
       }
-      std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return *scores[g][a].reward > *scores[g][b].reward; });
+      std::stable_sort(best.begin(), best.end(),
+                       [](const Sample* a, const Sample* b) { return a->reward->value > b->reward->value; });
       std::set<std::vector<int32_t>> seen;
       int64_t kept = 0;
-      for (size_t r : order) {
+      for (Sample* sample : best) {
         if (kept == config_.keep) break;
-        if (config_.distinct && !seen.insert(groups[g].rollouts[r].tokens).second) continue;
-        examples.push_back(example_of(groups[g], groups[g].rollouts[r]));
+        if (config_.distinct && !seen.insert(sample->rollout.tokens).second) continue;
+        sample->advantage = {1, 1};
+        examples.push_back(example_of(group, *sample));
         ++kept;
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credit: from judged rollouts to per-token weights. The algorithms differ here and in the loss (train/policy_loss.h),
+// Credit: from rewarded samples to per-token weights. The algorithms differ here and in the loss (train/policy_loss.h),
 // and nowhere else. One small file an algorithm.
 //
 // Two sorts of examples come out: ones to imitate (weights multiply -log p; SFT, Best-of-N, reward-weighted) and ones
@@ -7,14 +7,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/config.h"
 #include "base/json.h"
-#include "policy/rollout.h"
+#include "rollout/sample.h"
 
 namespace tritonrl {
 
@@ -30,24 +29,12 @@ struct TrainExample {
   bool has_advantages() const { return !sampled_log_probs.empty(); }
 };
 
-// What the verifier and the reward say of one rollout.
-struct Judged {
-  std::optional<double> reward;  // Empty = harness fault: never used.
-  bool correct = false;
-  double noise = 0;  // How far the reward may be moved by the noise of timing alone.
-  // Credit by parts (reward shape hierarchical): tokens before `code` are the plan and earn `plan`, the others
-  // `reward`. An answer without code has no plan: all of it failed.
-  std::optional<std::pair<int64_t, int64_t>> code = {};
-  double plan = 0, plan_noise = 0;
-  int64_t turn = 1;  // The rollout's.
-};
-using Scores = std::vector<std::vector<Judged>>;  // [group][rollout]
-
 class Credit {
  public:
   virtual ~Credit() = default;
-  // Same inputs and state, same examples, in the order of the groups. REQUIRES: a score for each rollout.
-  virtual std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) = 0;
+  // Gives the samples to be trained on their advantage and returns them as examples, in the order of the groups. Same
+  // inputs and state, same examples. REQUIRES: rewards and returns (train/credit/returns.h).
+  virtual std::vector<TrainExample> assign(std::span<Group> groups) = 0;
   // What is carried from step to step (a moving baseline), for checkpoints.
   virtual Json state() const { return Json::object(); }
   virtual void restore(const Json&) {}
@@ -55,8 +42,8 @@ class Credit {
 
 // A supervised example: weight 1 on every token from answer_begin on.
 TrainExample supervised_example(std::vector<int32_t> tokens, int64_t answer_begin, std::string task_id);
-// The same from a rollout.
-TrainExample example_of(const Group& group, const Rollout& rollout);
+// The same from an answer, its tokens weighed by its advantage where it has one.
+TrainExample example_of(const Group& group, const Sample& sample);
 
 // Best-of-N: keep up to k of a task's N samples, best reward first, and imitate them.
 enum class KeepRule { kCorrect, kReward };  // Verified correct only; or reward above a threshold (the published rule).
@@ -144,9 +131,9 @@ struct AdvantageConfig {
   void validate() const;
 };
 
-// Are all rewards of a group equal, up to what the noise filter takes for equal? Then its advantages are 0, for credits
+// Are all returns of a group equal, up to what the noise filter takes for equal? Then its advantages are 0, for credits
 // that compare the answers to one task.
-bool teaches_nothing(const std::vector<Judged>& group, const AdvantageConfig& config);
+bool teaches_nothing(const Group& group, const AdvantageConfig& config);
 
 // By config.formula.
 std::unique_ptr<Credit> make_advantages(const AdvantageConfig& config);

@@ -10,16 +10,15 @@ class Grpo : public Credit {
  public:
   explicit Grpo(const AdvantageConfig& config) : config_(config) {}
 
-  std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
-    return examples_with_advantages(groups, scores, config_, [&](const GroupRewards& rewards, const GroupLengths&) {
-      GroupAdvantages out = minus_group_mean(rewards);
-      if (config_.scale == Scale::kNone) return out;
-      double batch = deviation(all_of(rewards));
-      for (size_t g = 0; g < out.size(); ++g) {
-        double spread = config_.scale == Scale::kBatch ? batch : deviation(all_of({rewards[g]}));
-        for (double& advantage : out[g]) advantage /= spread + kEps;
+  std::vector<TrainExample> assign(std::span<Group> groups) override {
+    return examples_with_advantages(groups, config_, [&](std::span<Peers> all) {
+      minus_group_mean(all);
+      if (config_.scale == Scale::kNone) return;
+      double batch = deviation(rewards_of(all));
+      for (Peers& peers : all) {
+        double spread = config_.scale == Scale::kBatch ? batch : deviation(rewards_of({&peers, 1}));
+        for (Compared& one : peers) one.advantage /= spread + kEps;
       }
-      return out;
     });
   }
 

@@ -8,16 +8,13 @@ class Reinforce : public Credit {
  public:
   explicit Reinforce(const AdvantageConfig& config) : config_(config) {}
 
-  std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
+  std::vector<TrainExample> assign(std::span<Group> groups) override {
     size_t part = 0;  // Code and plan have baselines of their own.
-    return examples_with_advantages(groups, scores, config_, [&](const GroupRewards& rewards, const GroupLengths&) {
-      double taken_off = baseline(part++, all_of(rewards));
-      GroupAdvantages out;
-      for (const auto& group : rewards) {
-        out.emplace_back();
-        for (const auto& reward : group) out.back().push_back(reward ? *reward - taken_off : 0);
+    return examples_with_advantages(groups, config_, [&](std::span<Peers> all) {
+      double taken_off = baseline(part++, rewards_of(all));
+      for (Peers& peers : all) {
+        for (Compared& one : peers) one.advantage = one.reward - taken_off;
       }
-      return out;
     });
   }
 

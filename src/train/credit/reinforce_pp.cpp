@@ -12,24 +12,21 @@ class ReinforcePlusPlus : public Credit {
  public:
   explicit ReinforcePlusPlus(const AdvantageConfig& config) : config_(config) {}
 
-  std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
-    return examples_with_advantages(groups, scores, config_, [](const GroupRewards& rewards, const GroupLengths& n) {
-      GroupAdvantages out = minus_group_mean(rewards);
+  std::vector<TrainExample> assign(std::span<Group> groups) override {
+    return examples_with_advantages(groups, config_, [](std::span<Peers> all) {
+      minus_group_mean(all);
       auto each = [&](const auto& fn) {
-        for (size_t g = 0; g < out.size(); ++g) {
-          for (size_t r = 0; r < out[g].size(); ++r) {
-            if (rewards[g][r]) fn(&out[g][r], static_cast<double>(n[g][r]));
-          }
+        for (Peers& peers : all) {
+          for (Compared& one : peers) fn(one.advantage, one.tokens);
         }
       };
       double tokens = 0, sum = 0, squares = 0;
-      each([&](double* a, double count) { tokens += count, sum += count * *a; });
-      if (tokens < 2) return out;
+      each([&](double a, double count) { tokens += count, sum += count * a; });
+      if (tokens < 2) return;
       double middle = sum / tokens;
-      each([&](double* a, double count) { squares += count * (*a - middle) * (*a - middle); });
+      each([&](double a, double count) { squares += count * (a - middle) * (a - middle); });
       double scale = 1 / std::sqrt(squares / (tokens - 1) + kVarianceFloor);
-      each([&](double* a, double) { *a = squares > 0 ? (*a - middle) * scale : 0; });
-      return out;
+      each([&](double& a, double) { a = squares > 0 ? (a - middle) * scale : 0; });
     });
   }
 

@@ -11,22 +11,24 @@
 // trajectory that ends by itself (it is correct, the prompt would be too long) has earned what it has.
 //
 // Credits with advantages work on returns. Those that imitate (Best-of-N, reward-weighted) take each answer by its own
-// reward: they copy an answer, not what was made of it, and a wrong answer is no better to copy because it was mended
-// later.
+// reward (gamma = 0): they copy an answer, not what was made of it, and a wrong answer is no better to copy because it
+// was mended later.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "train/credit/credit.h"
+#include "rollout/sample.h"
 
 namespace tritonrl {
 
-// Of one trajectory, turn after turn; empty = a harness fault.
-std::vector<std::optional<double>> rewards_to_go(const std::vector<std::optional<double>>& rewards, double gamma);
+// Of one trajectory, turn after turn; empty = a harness fault. Plans' rewards add up likewise, and so does, at worst,
+// the noise of both.
+std::vector<std::optional<Reward>> rewards_to_go(std::vector<std::optional<Reward>> rewards, double gamma);
 
-// The scores of a group with rewards-to-go in the place of rewards (those of the plan likewise). Their noise adds up as
-// they do, at worst. With one turn a trajectory they are the same scores. REQUIRES: a score for each rollout.
-std::vector<Judged> with_returns(const Group& group, const std::vector<Judged>& scores, double gamma);
+// Writes Sample::to_go: from its reward, less the price of divergence. With one turn a trajectory (or gamma = 0) it is
+// that.
+void give_returns(std::span<Group> groups, double gamma);
 
 }  // namespace tritonrl

@@ -13,82 +13,86 @@ namespace {
 
 using Rewards = std::vector<std::optional<double>>;
 
-// A group of trajectories, given as the rewards of their turns; rollouts by turn, as eval/conversation.h leaves them.
-struct Told {
+// A group of trajectories, given as the rewards of their turns; samples by turn, as rollout/conversation.h leaves them.
+Group told(const std::vector<Rewards>& trajectories) {
   Group group;
-  std::vector<Judged> scores;
-};
-
-Told told(const std::vector<Rewards>& trajectories) {
-  Told out;
-  out.group.task.id = "t";
-  out.group.prompt = {1, 2};
+  group.task.id = "t";
   for (size_t turn = 1; turn <= 3; ++turn) {
     for (size_t t = 0; t < trajectories.size(); ++t) {
       if (trajectories[t].size() < turn) continue;
       auto mark = static_cast<int32_t>(100 * turn + t);
-      Rollout rollout{{mark}, {-0.5f}, true, "text"};
-      rollout.trajectory = static_cast<int64_t>(t);
-      rollout.turn = static_cast<int64_t>(turn);
-      if (turn > 1) rollout.prompt.assign(2 * turn, mark);
-      out.group.rollouts.push_back(rollout);
-      Judged judged;
-      judged.reward = trajectories[t][turn - 1];
-      judged.correct = judged.reward.value_or(0) >= 0.7;
-      judged.turn = rollout.turn;
-      out.scores.push_back(judged);
+      Sample sample;
+      sample.rollout = {{mark}, {-0.5f}, true, "text", {1, 2}};
+      sample.rollout.trajectory = static_cast<int64_t>(t);
+      sample.rollout.turn = static_cast<int64_t>(turn);
+      if (turn > 1) sample.rollout.prompt.assign(2 * turn, mark);
+      if (auto reward = trajectories[t][turn - 1]) sample.reward = sample.to_go = Reward{*reward};
+      sample.verdict.outcome = sample.reward && sample.reward->value >= 0.7 ? Outcome::kPass : Outcome::kWrongOutput;
+      group.samples.push_back(std::move(sample));
     }
   }
+  return group;
+}
+
+Rewards to_go(const Rewards& rewards, double gamma) {
+  std::vector<std::optional<Reward>> in;
+  for (const auto& reward : rewards) in.push_back(reward ? std::optional(Reward{*reward}) : std::nullopt);
+  Rewards out;
+  for (const auto& each : rewards_to_go(in, gamma)) out.push_back(each ? std::optional(each->value) : std::nullopt);
   return out;
 }
 
 TEST(Returns, AreRewardsToGo) {
-  Rewards returns = rewards_to_go({0.1, 0.0, 0.8}, 0.4);
+  Rewards returns = to_go({0.1, 0.0, 0.8}, 0.4);
   ASSERT_EQ(returns.size(), 3u);
   EXPECT_DOUBLE_EQ(*returns[2], 0.8);
   EXPECT_DOUBLE_EQ(*returns[1], 0.32);
   EXPECT_DOUBLE_EQ(*returns[0], 0.228);  // 0.1 + 0.4 * 0 + 0.16 * 0.8.
-  EXPECT_EQ(rewards_to_go({0.1, 0.0, 0.8}, 0), (Rewards{0.1, 0.0, 0.8}));
-  EXPECT_DOUBLE_EQ(*rewards_to_go({0.25, 0.5, 1.0}, 1)[0], 1.75);
-  EXPECT_EQ(rewards_to_go({0.3}, 0.4), (Rewards{0.3}));
-  EXPECT_TRUE(rewards_to_go({}, 0.4).empty());
+  EXPECT_EQ(to_go({0.1, 0.0, 0.8}, 0), (Rewards{0.1, 0.0, 0.8}));
+  EXPECT_DOUBLE_EQ(*to_go({0.25, 0.5, 1.0}, 1)[0], 1.75);
+  EXPECT_EQ(to_go({0.3}, 0.4), (Rewards{0.3}));
+  EXPECT_TRUE(to_go({}, 0.4).empty());
 }
 
 TEST(Returns, AFaultLeavesWhatLedToItWithoutOne) {
-  EXPECT_EQ(rewards_to_go({0.1, 0.2, std::nullopt}, 0.4), (Rewards{std::nullopt, std::nullopt, std::nullopt}));
-  EXPECT_EQ(rewards_to_go({0.1, std::nullopt}, 0), (Rewards{0.1, std::nullopt}));
+  EXPECT_EQ(to_go({0.1, 0.2, std::nullopt}, 0.4), (Rewards{std::nullopt, std::nullopt, std::nullopt}));
+  EXPECT_EQ(to_go({0.1, std::nullopt}, 0), (Rewards{0.1, std::nullopt}));
 }
 
 TEST(Returns, TrajectoriesKeepToThemselves) {
-  Told all = told({{0.1, 0.9}, {0.7}, {0.0, std::nullopt}});
-  all.scores[0].noise = 0.02;  // Trajectory 0, turn 1 and turn 2.
-  all.scores[3].noise = 0.05;
-  all.scores[0].plan = 0.5;
-  all.scores[3].plan = 0.25;
-  std::vector<Judged> returns = with_returns(all.group, all.scores, 0.4);
-  ASSERT_EQ(returns.size(), 5u);
-  EXPECT_DOUBLE_EQ(*returns[0].reward, 0.46);
-  EXPECT_DOUBLE_EQ(*returns[1].reward, 0.7);
-  EXPECT_FALSE(returns[2].reward.has_value());
-  EXPECT_DOUBLE_EQ(*returns[3].reward, 0.9);
-  EXPECT_FALSE(returns[4].reward.has_value());
-  EXPECT_DOUBLE_EQ(returns[0].noise, 0.04);
-  EXPECT_DOUBLE_EQ(returns[0].plan, 0.6);
-  EXPECT_DOUBLE_EQ(returns[3].plan, 0.25);
-  EXPECT_FALSE(returns[0].correct);
-  EXPECT_TRUE(returns[3].correct);
+  Group group = told({{0.1, 0.9}, {0.7}, {0.0, std::nullopt}});
+  ASSERT_EQ(group.samples.size(), 5u);
+  Reward &first = *group.samples[0].reward, &second = *group.samples[3].reward;  // Trajectory 0, turn 1 and turn 2.
+  first.noise = 0.02;
+  second.noise = 0.05;
+  first.plan = 0.5;
+  second.plan = 0.25;
+  give_returns({&group, 1}, 0.4);
+  auto of = [&](size_t s) { return *group.samples[s].to_go; };
+  EXPECT_DOUBLE_EQ(of(0).value, 0.46);
+  EXPECT_DOUBLE_EQ(of(1).value, 0.7);
+  EXPECT_FALSE(group.samples[2].to_go.has_value());
+  EXPECT_DOUBLE_EQ(of(3).value, 0.9);
+  EXPECT_FALSE(group.samples[4].to_go.has_value());
+  EXPECT_DOUBLE_EQ(of(0).noise, 0.04);
+  EXPECT_DOUBLE_EQ(of(0).plan, 0.6);
+  EXPECT_DOUBLE_EQ(of(3).plan, 0.25);
+  EXPECT_EQ(first.value, 0.1) << "the reward stays what the answer itself earned";
 }
 
-TEST(Returns, WithOneTurnTheyAreTheSameScores) {
-  Told all = told({{0.1}, {1.0 / 3}, {std::nullopt}});
-  std::vector<Judged> returns = with_returns(all.group, all.scores, 0.4);
-  for (size_t r = 0; r < 3; ++r) EXPECT_EQ(returns[r].reward, all.scores[r].reward);
+TEST(Returns, WithOneTurnTheyAreTheRewards) {
+  Group group = told({{0.1}, {1.0 / 3}, {std::nullopt}});
+  for (Sample& sample : group.samples) sample.to_go.reset();
+  give_returns({&group, 1}, 0.4);
+  EXPECT_EQ(group.samples[0].to_go->value, 0.1);
+  EXPECT_EQ(group.samples[1].to_go->value, 1.0 / 3);
+  EXPECT_FALSE(group.samples[2].to_go);
 }
 
-// What a credit gives each answer, in the order of the group's rollouts.
-std::vector<double> advantages(Credit& credit, const Told& all) {
+// What a credit gives each answer, in the order of the group's samples.
+std::vector<double> advantages(Credit& credit, Group group) {
   std::vector<double> out;
-  for (const TrainExample& example : credit.assign({all.group}, {all.scores})) {
+  for (const TrainExample& example : credit.assign({&group, 1})) {
     EXPECT_EQ(example.tokens.size(), static_cast<size_t>(example.answer_begin) + 1);  // Loss on one turn's answer.
     for (int64_t t = 0; t < example.answer_begin; ++t) EXPECT_EQ(example.weights[static_cast<size_t>(t)], 0);
     out.push_back(example.weights.back());
@@ -97,7 +101,7 @@ std::vector<double> advantages(Credit& credit, const Told& all) {
 }
 
 // Returns of turn 1: 1, 2 and 6; of turn 2: 0 and 4. The second trajectory ended with its first answer.
-Told five() { return told({{1, 0}, {2}, {6, 4}}); }
+Group five() { return told({{1, 0}, {2}, {6, 4}}); }
 
 TEST(Turns, PooledAllAnswersToATaskAreOneGroup) {
   AdvantageConfig config;
@@ -127,20 +131,21 @@ TEST(Turns, ApartEachTurnIsAGroup) {
 
 TEST(Turns, TheNoiseFilterAndTheSilentGroupsFollowTheGrouping) {
   AdvantageConfig config;
-  Told all = told({{1, 3}, {1, 3}});
-  EXPECT_FALSE(teaches_nothing(all.scores, config));
+  Group all = told({{1, 3}, {1, 3}});
+  EXPECT_FALSE(teaches_nothing(all, config));
   config.turns = Turns::kApart;
-  EXPECT_TRUE(teaches_nothing(all.scores, config));
+  EXPECT_TRUE(teaches_nothing(all, config));
   EXPECT_EQ(advantages(*make_rloo(config), all), (std::vector<double>{0, 0, 0, 0}));
-  all.scores[3].reward = 3.5;
-  EXPECT_FALSE(teaches_nothing(all.scores, config));
-  all.scores[2].noise = 0.5;
-  EXPECT_TRUE(teaches_nothing(all.scores, config));
+  all.samples[3].to_go->value = 3.5;
+  EXPECT_FALSE(teaches_nothing(all, config));
+  all.samples[2].to_go->noise = 0.5;
+  EXPECT_TRUE(teaches_nothing(all, config));
   EXPECT_EQ(advantages(*make_rloo(config), all), (std::vector<double>{0, 0, 0, 0}));
 }
 
 TEST(Turns, AnswersStandBehindTheirConversation) {
-  auto examples = make_rloo({})->assign({five().group}, {five().scores});
+  Group group = five();
+  auto examples = make_rloo({})->assign({&group, 1});
   ASSERT_EQ(examples.size(), 5u);
   EXPECT_EQ(examples[0].tokens, (std::vector<int32_t>{1, 2, 100}));
   EXPECT_EQ(examples[4].tokens, (std::vector<int32_t>{202, 202, 202, 202, 202}));
@@ -149,8 +154,8 @@ TEST(Turns, AnswersStandBehindTheirConversation) {
 
 // Best-of-N copies answers: the mended one with the conversation before it, not the wrong one that led there.
 TEST(Turns, BestOfNKeepsTheBestAnswersOfAllTurns) {
-  Told all = told({{0.1, 0.9}, {0.8}});
-  auto examples = make_best_of_n({})->assign({all.group}, {all.scores});
+  Group group = told({{0.1, 0.9}, {0.8}});
+  auto examples = make_best_of_n({})->assign({&group, 1});
   ASSERT_EQ(examples.size(), 2u);
   EXPECT_EQ(examples[0].tokens, (std::vector<int32_t>{200, 200, 200, 200, 200}));
   EXPECT_EQ(examples[1].tokens, (std::vector<int32_t>{1, 2, 101}));

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "train/credit/credit.h"
 
@@ -18,22 +17,21 @@ class RewardWeighted : public Credit {
  public:
   explicit RewardWeighted(const RewardWeightedConfig& config) : config_(config) {}
 
-  std::vector<TrainExample> assign(const std::vector<Group>& groups, const Scores& scores) override {
-    CHECK(scores.size() == groups.size()) << groups.size() << " groups";
+  std::vector<TrainExample> assign(std::span<Group> groups) override {
     std::vector<TrainExample> examples;
-    for (size_t g = 0; g < groups.size(); ++g) {
+    for (Group& group : groups) {
+      if (!group.trained_on) continue;
       double best = -INFINITY;
-      for (const Judged& judged : scores[g]) best = std::max(best, judged.reward.value_or(-INFINITY));
-      for (size_t r = 0; r < groups[g].rollouts.size(); ++r) {
-        const auto& reward = scores[g][r].reward;
-        if (!reward || *reward < config_.reward_above) continue;
-        if (config_.finished_only && !groups[g].rollouts[r].finished) continue;
-        double weight = config_.weight == RewardWeight::kExp ? std::exp((*reward - best) / config_.temperature)
-                                                             : std::max(*reward, 0.0);
-        if (weight <= 0 || groups[g].rollouts[r].tokens.empty()) continue;
-        TrainExample example = example_of(groups[g], groups[g].rollouts[r]);
-        for (float& w : example.weights) w *= static_cast<float>(weight);
-        examples.push_back(std::move(example));
+      for (const Sample& sample : group.samples) best = std::max(best, sample.reward ? sample.reward->value : best);
+      for (Sample& sample : group.samples) {
+        if (!sample.reward || sample.reward->value < config_.reward_above) continue;
+        if (config_.finished_only && !sample.rollout.finished) continue;
+        double reward = sample.reward->value;
+        double weight = config_.weight == RewardWeight::kExp ? std::exp((reward - best) / config_.temperature)
+                                                             : std::max(reward, 0.0);
+        if (weight <= 0 || sample.rollout.tokens.empty()) continue;
+        sample.advantage = {weight, weight};
+        examples.push_back(example_of(group, sample));
       }
     }
     return examples;

@@ -13,11 +13,19 @@ TrainExample supervised_example(std::vector<int32_t> tokens, int64_t answer_begi
   return example;
 }
 
-TrainExample example_of(const Group& group, const Rollout& rollout) {
-  std::vector<int32_t> tokens = group.prompt_of(rollout);
-  auto answer_begin = static_cast<int64_t>(tokens.size());
+TrainExample example_of(const Group& group, const Sample& sample) {
+  const Rollout& rollout = sample.rollout;
+  std::vector<int32_t> tokens = rollout.prompt;
   tokens.insert(tokens.end(), rollout.tokens.begin(), rollout.tokens.end());
-  return supervised_example(std::move(tokens), answer_begin, group.task.id);
+  TrainExample example =
+      supervised_example(std::move(tokens), static_cast<int64_t>(rollout.prompt.size()), group.task.id);
+  if (!sample.advantage) return example;
+  for (size_t t = 0; t < rollout.tokens.size(); ++t) {
+    bool plan = sample.code && static_cast<int64_t>(t) < sample.code->first;
+    example.weights[rollout.prompt.size() + t] =
+        static_cast<float>(plan ? sample.advantage->plan : sample.advantage->code);
+  }
+  return example;
 }
 
 }  // namespace tritonrl

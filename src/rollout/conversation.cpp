@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/conversation.h"
+#include "rollout/conversation.h"
 
 #include "base/check.h"
 #include "base/log.h"
@@ -10,7 +10,7 @@ namespace tritonrl {
 namespace {
 
 struct Trajectory {
-  size_t group = 0, last = 0;  // `last` = its latest answer among the group's rollouts.
+  size_t group = 0, last = 0;  // `last` = its latest answer among the group's samples.
   std::vector<Message> messages;
 };
 
@@ -27,26 +27,25 @@ void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& ru
   std::vector<Trajectory> talking;
   for (size_t g = 0; g < verified->groups.size(); ++g) {
     const Group& group = verified->groups[g];
-    for (size_t r = 0; r < group.rollouts.size(); ++r) talking.push_back({g, r, speakers.open(group.task)});
+    for (size_t s = 0; s < group.samples.size(); ++s) talking.push_back({g, s, speakers.open(group.task)});
   }
   for (int64_t turn = 2; turn <= rules.turns; ++turn) {
     std::vector<Trajectory> still;
     std::vector<GenerateRequest> requests;
     for (Trajectory& one : talking) {
-      Rollout& last = verified->groups[one.group].rollouts[one.last];
-      const Verdict& verdict = verified->verdicts[one.group][one.last];
-      if (!goes_on(verdict, rules.stop_when_correct)) continue;
-      one.messages.push_back({"assistant", last.text});
+      Sample& last = verified->groups[one.group].samples[one.last];
+      if (!goes_on(last.verdict, rules.stop_when_correct)) continue;
+      one.messages.push_back({"assistant", last.rollout.text});
       one.messages.push_back(
-          rules.prompt.render(feedback_text(public_part(verdict), rules.feedback_chars), verdict.correct()));
+          rules.prompt.render(feedback_text(public_part(last.verdict), rules.feedback_chars), last.verdict.correct()));
       std::vector<int32_t> prompt = speakers.encode(one.messages);
       if (static_cast<int64_t>(prompt.size()) > rules.max_prompt_tokens) {
         ++verified->too_long;
         continue;
       }
-      last.feedback = one.messages.back().content;
+      last.rollout.feedback = one.messages.back().content;
       Rng stream = streams[one.group].at("turn").at(static_cast<uint64_t>(turn));
-      requests.push_back({std::move(prompt), 1, stream.at(static_cast<uint64_t>(last.trajectory))});
+      requests.push_back({std::move(prompt), 1, stream.at(static_cast<uint64_t>(last.rollout.trajectory))});
       still.push_back(std::move(one));
     }
     talking = std::move(still);
@@ -54,22 +53,17 @@ void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& ru
     std::vector<Candidate> candidates;
     for (const Trajectory& one : talking) {
       const Group& group = verified->groups[one.group];
-      int64_t trajectory = group.rollouts[one.last].trajectory;
+      int64_t trajectory = group.samples[one.last].rollout.trajectory;
       candidates.push_back({cat(group.task.id, "#", trajectory, ".", turn), group.task, "", false});
     }
-    auto [answers, verdicts] = speakers.answer(requests, std::move(candidates), turn);
-    CHECK(answers.size() == talking.size() && verdicts.size() == talking.size())
-        << answers.size() << " answers and " << verdicts.size() << " verdicts of " << talking.size();
+    std::vector<Sample> said = speakers.answer(requests, std::move(candidates), turn);
+    CHECK(said.size() == talking.size()) << said.size() << " answers of " << talking.size();
     for (size_t i = 0; i < talking.size(); ++i) {
-      answers[i].trajectory = verified->groups[talking[i].group].rollouts[talking[i].last].trajectory;
-      answers[i].turn = turn;
-      answers[i].prompt = std::move(requests[i].prompt);
-    }
-    for (size_t i = 0; i < talking.size(); ++i) {
-      size_t g = talking[i].group;
-      talking[i].last = verified->groups[g].rollouts.size();
-      verified->groups[g].rollouts.push_back(std::move(answers[i]));
-      verified->verdicts[g].push_back(std::move(verdicts[i]));
+      std::vector<Sample>& samples = verified->groups[talking[i].group].samples;
+      said[i].rollout.trajectory = samples[talking[i].last].rollout.trajectory;
+      said[i].rollout.turn = turn;
+      talking[i].last = samples.size();
+      samples.push_back(std::move(said[i]));
     }
   }
 }
@@ -88,15 +82,17 @@ Verified hold_conversations(const PolicySnapshot& policy, Verifier& verifier, st
     for (size_t i = 0; how.journal && i < requests.size(); ++i) {
       if (const Generated* known = how.journal->answer(turn, i)) requests[i].known.emplace(0, *known);
     }
-    Turn said;
+    std::vector<std::vector<Rollout>> rollouts;
     auto draw = [&](const GenerateProgress& progress, const auto& on_answer) {
       auto answered = [&](size_t i, int64_t, const Rollout& one) { on_answer(i, one); };
-      auto sampled = policy.answer(requests, sampling, progress, answered);
-      for (auto& one : sampled) said.answers.push_back(std::move(one[0]));
+      rollouts = policy.answer(requests, sampling, progress, answered);
     };
     Collected all = sample_and_verify(verifier, std::move(candidates), draw, each, turn,
                                       verifier.shared_device(policy.weights().device.str()));
-    said.verdicts = std::move(all.verdicts);
+    std::vector<Sample> said;
+    for (size_t i = 0; i < rollouts.size(); ++i) {
+      said.push_back({std::move(rollouts[i][0]), std::move(all.verdicts[i])});
+    }
     verified.times.add(all.times);
     verified.tokens += all.tokens;
     return said;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/overlap.h"
+#include "rollout/overlap.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "eval/rollout_journal.h"
 #include "policy/policy.h"
+#include "rollout/rollout_journal.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
@@ -38,6 +38,9 @@ struct PhaseTimes {
   double gave_way = 0;      // Of rollout, while sampling waited for the timing of kernels.
   int64_t drawn = 0;        // Tokens.
   int64_t judged = 0;       // Candidates.
+  double wait_rollout = 0;  // How long a step waited for answers (rollout/rollout_source.h),
+  double wait_verify = 0;   // ... and then for verdicts.
+  double idle = 0;          // Of both, while nothing was sampled.
 
   void add(const PhaseTimes& other);
 };

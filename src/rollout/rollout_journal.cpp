@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/rollout_journal.h"
+#include "rollout/rollout_journal.h"
 
 #include <system_error>
 

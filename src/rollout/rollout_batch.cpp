@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/rollout_batch.h"
+#include "rollout/rollout_batch.h"
 
 #include <limits>
 

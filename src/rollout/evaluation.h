@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation: a policy on a task set, every answer through the full verifier.
+// Evaluation of a policy on a task set, every answer through the full verifier: its settings, and what is kept of the
+// answers. Rates and intervals are room eval's.
 #pragma once
 
 #include <filesystem>
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "eval/metrics.h"
-#include "eval/overlap.h"
-#include "policy/policy.h"
-#include "verify/verifier.h"
+#include "rollout/record.h"
+#include "rollout/roll_out.h"
 
 namespace tritonrl {
 
@@ -50,19 +47,6 @@ struct EvalConfig {
     if (every < 0) throw usage_error("every must not be negative");
   }
 };
-
-// Rollouts with their verdicts, [group][rollout] in the order of the groups.
-struct Verified {
-  std::vector<Group> groups;
-  std::vector<std::vector<Verdict>> verdicts;
-  PhaseTimes times;
-  int64_t tokens = 0;    // Of all answers.
-  int64_t too_long = 0;  // Conversations that ended because the next prompt would have been too long.
-};
-
-// Samples and verifies. Throws Interrupted when asked to stop.
-Verified roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
-                             int64_t samples, const SamplingConfig& sampling, const Rng& rng, const Collecting& how);
 
 // One record an answer, in the order of tasks, turns and samples.
 std::vector<EvalRecord> records_of(const Verified& verified);

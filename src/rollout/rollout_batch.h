@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "eval/conversation.h"
+#include "rollout/conversation.h"
 
 namespace tritonrl {
 

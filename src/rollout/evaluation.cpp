@@ -1,51 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/evaluate.h"
+#include "rollout/evaluation.h"
 
 #include "base/error.h"
 #include "base/text.h"
 
 namespace tritonrl {
 
-Verified roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
-                             int64_t samples, const SamplingConfig& sampling, const Rng& rng, const Collecting& how) {
-  Verified out;
-  std::vector<Candidate> candidates;
-  for (const Task& task : tasks) {
-    for (int64_t r = 0; r < samples; ++r) {
-      Candidate candidate;
-      candidate.id = cat(task.id, "#", r);
-      candidate.task = task;
-      candidates.push_back(std::move(candidate));
-    }
-  }
-  auto place = [&](size_t g, int64_t r) { return g * static_cast<size_t>(samples) + static_cast<size_t>(r); };
-  KnownAnswer known;
-  if (how.journal) known = [&](size_t g, int64_t r) { return how.journal->answer(1, place(g, r)); };
-  auto draw = [&](const GenerateProgress& progress, const auto& on_answer) {
-    auto answered = [&](size_t g, int64_t r, const Rollout& one) { on_answer(place(g, r), one); };
-    out.groups = policy.roll_out(tasks, samples, sampling, rng, progress, answered, known);
-  };
-  Collected all = sample_and_verify(verifier, std::move(candidates), draw, how, 1,
-                                    verifier.shared_device(policy.weights().device.str()));
-  auto begin = all.verdicts.begin();
-  for (size_t g = 0; g < tasks.size(); ++g, begin += samples) out.verdicts.emplace_back(begin, begin + samples);
-  out.times = all.times;
-  out.tokens = all.tokens;
-  return out;
-}
-
 std::vector<EvalRecord> records_of(const Verified& verified) {
   std::vector<EvalRecord> records;
-  for (size_t g = 0; g < verified.groups.size(); ++g) {
-    const Group& group = verified.groups[g];
-    for (size_t r = 0; r < group.rollouts.size(); ++r) {
-      const Rollout& rollout = group.rollouts[r];
+  for (const Group& group : verified.groups) {
+    for (const Sample& sample : group.samples) {
+      const Rollout& rollout = sample.rollout;
       EvalRecord record;
       record.task_id = group.task.id;
       record.level = group.task.level;
       record.sample_index = rollout.trajectory;
       record.turn = rollout.turn;
-      record.verdict = verified.verdicts[g][r];
+      record.verdict = sample.verdict;
       record.text = rollout.text;
       record.tokens = static_cast<int64_t>(rollout.tokens.size());
       record.finished = rollout.finished ? "stop" : "length";

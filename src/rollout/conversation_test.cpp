@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop of turns, with a policy and a verifier that only say what they were asked.
-#include "eval/conversation.h"
+#include "rollout/conversation.h"
 
 #include <gtest/gtest.h>
 
@@ -40,12 +40,9 @@ class Conversation : public testing::Test {
     Group group;
     group.task.id = "t";
     group.task.source = "SOURCE";
-    verified.verdicts.emplace_back();
     for (size_t t = 0; t < lines.size(); ++t) {
-      Rollout rollout{{1}, {0}, true, lines[t][0]};
-      rollout.trajectory = static_cast<int64_t>(t);
-      group.rollouts.push_back(rollout);
-      verified.verdicts[0].push_back(verdict_of(lines[t][0]));
+      group.samples.push_back({{{1}, {0}, true, lines[t][0]}, verdict_of(lines[t][0])});
+      group.samples.back().rollout.trajectory = static_cast<int64_t>(t);
     }
     verified.groups.push_back(group);
     std::string file = testing::TempDir() + "/conversation_test_feedback.txt";
@@ -63,7 +60,7 @@ class Conversation : public testing::Test {
     };
     speakers.answer = [&](const std::vector<GenerateRequest>& requests, const std::vector<Candidate>& candidates,
                           int64_t turn) {
-      Turn said;
+      std::vector<Sample> said;
       for (size_t i = 0; i < requests.size(); ++i) {
         EXPECT_EQ(requests[i].samples, 1);
         keys_.push_back(requests[i].rng.key());
@@ -73,8 +70,8 @@ class Conversation : public testing::Test {
         const std::string& first = seen_[static_cast<size_t>(requests[i].prompt[0]) - 1][1].content;
         for (const auto& line : lines) {
           if (line[0] != first) continue;
-          said.answers.push_back({{2, 3}, {0, 0}, true, line[static_cast<size_t>(turn - 1)]});
-          said.verdicts.push_back(verdict_of(said.answers.back().text));
+          const std::string& text = line[static_cast<size_t>(turn - 1)];
+          said.push_back({{{2, 3}, {0, 0}, true, text, requests[i].prompt}, verdict_of(text)});
         }
       }
       return said;
@@ -86,7 +83,10 @@ class Conversation : public testing::Test {
 
   static std::string texts(const Verified& verified) {
     std::string out;
-    for (const Rollout& r : verified.groups[0].rollouts) out += cat(r.trajectory, ".", r.turn, " ", r.text, "; ");
+    for (const Sample& sample : verified.groups[0].samples) {
+      const Rollout& r = sample.rollout;
+      out += cat(r.trajectory, ".", r.turn, " ", r.text, "; ");
+    }
     return out;
   }
 
@@ -98,15 +98,15 @@ class Conversation : public testing::Test {
 TEST_F(Conversation, EachTrajectoryGoesOnByItselfUntilItIsRight) {
   Verified verified = hold({{"a", "b", "c"}, {"right", "?"}, {"d", "right", "?"}}, 3, "always");
   EXPECT_EQ(texts(verified), "0.1 a; 1.1 right; 2.1 d; 0.2 b; 2.2 right; 0.3 c; ");
-  ASSERT_EQ(verified.verdicts[0].size(), 6u);
-  EXPECT_TRUE(verified.verdicts[0][4].correct());
+  const std::vector<Sample>& samples = verified.groups[0].samples;
+  ASSERT_EQ(samples.size(), 6u);
+  EXPECT_TRUE(samples[4].verdict.correct());
   EXPECT_EQ(ids_, (std::vector<std::string>{"t#0.2", "t#2.2", "t#0.3"}));
   EXPECT_EQ(verified.too_long, 0);
-  EXPECT_EQ(verified.groups[0].rollouts[0].feedback, "MEND The code breaks a rule of the task: about a");
-  EXPECT_EQ(verified.groups[0].rollouts[1].feedback, "");
-  EXPECT_EQ(verified.groups[0].rollouts[5].feedback, "");
-  EXPECT_EQ(verified.groups[0].rollouts[5].prompt.size(), 5u);
-  EXPECT_TRUE(verified.groups[0].rollouts[0].prompt.empty());
+  EXPECT_EQ(samples[0].rollout.feedback, "MEND The code breaks a rule of the task: about a");
+  EXPECT_EQ(samples[1].rollout.feedback, "");
+  EXPECT_EQ(samples[5].rollout.feedback, "");
+  EXPECT_EQ(samples[5].rollout.prompt.size(), 5u);
 }
 
 TEST_F(Conversation, ThePromptIsTheWholeConversation) {
@@ -129,7 +129,7 @@ TEST_F(Conversation, ACorrectAnswerMayBecomeFaster) {
   EXPECT_EQ(texts(hold(lines, 2, "always")), "0.1 right; 1.1 fast; ");
   Verified timed = hold(lines, 2, "untimed");
   EXPECT_EQ(texts(timed), "0.1 right; 1.1 fast; 1.2 y; ");
-  EXPECT_EQ(timed.groups[0].rollouts[1].feedback,
+  EXPECT_EQ(timed.groups[0].samples[1].rollout.feedback,
             "FASTER The answer is correct. It takes 1.0 us, the reference 2.0 us: 2.00 times as fast.");
   EXPECT_EQ(texts(hold(lines, 2, "never")), "0.1 right; 1.1 fast; 0.2 x; 1.2 y; ");
 }
@@ -137,14 +137,14 @@ TEST_F(Conversation, ACorrectAnswerMayBecomeFaster) {
 TEST_F(Conversation, AHarnessFaultEndsATrajectory) {
   Verified verified = hold({{"fault", "?"}, {"a", "fault", "?"}}, 3, "never");
   EXPECT_EQ(texts(verified), "0.1 fault; 1.1 a; 1.2 fault; ");
-  EXPECT_TRUE(verified.verdicts[0][2].is_harness_fault());
+  EXPECT_TRUE(verified.groups[0].samples[2].verdict.is_harness_fault());
 }
 
 TEST_F(Conversation, APromptThatIsTooLongEndsItAndIsCounted) {
   Verified verified = hold({{"a", "b", "c"}, {"d", "e", "f"}}, 3, "always", 4);  // Turn 3's prompt would have 5 tokens.
   EXPECT_EQ(texts(verified), "0.1 a; 1.1 d; 0.2 b; 1.2 e; ");
   EXPECT_EQ(verified.too_long, 2);
-  EXPECT_EQ(verified.groups[0].rollouts[2].feedback, "");  // It was not told.
+  EXPECT_EQ(verified.groups[0].samples[2].rollout.feedback, "");  // It was not told.
 }
 
 // Draws depend on the task, the trajectory and the turn; not on which others go on.
@@ -157,30 +157,6 @@ TEST_F(Conversation, StreamsBelongToTrajectoryAndTurn) {
   keys_.clear();
   hold({{"right", "?"}, {"d", "e", "f"}}, 3, "always");
   EXPECT_EQ(keys_, (std::vector<uint64_t>{before[1], before[3]}));
-}
-
-TEST(Records, CarryTrajectoryAndTurnThereAndBack) {
-  Verified verified;
-  Group group;
-  group.task.id = "t";
-  for (int64_t turn : {1, 2}) {
-    Rollout rollout{{1}, {-0.5f}, true, cat("text ", turn)};
-    rollout.turn = turn;
-    rollout.trajectory = 3;
-    group.rollouts.push_back(rollout);
-  }
-  verified.groups = {group};
-  verified.verdicts = {{verdict_of("a"), verdict_of("right")}};
-  std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "conversation_test_records.jsonl";
-  save_records(file, records_of(verified));
-  std::vector<EvalRecord> records = load_records(file);
-  ASSERT_EQ(records.size(), 2u);
-  EXPECT_EQ(records[0].turn, 1);
-  EXPECT_EQ(records[1].turn, 2);
-  EXPECT_EQ(records[0].sample_index, 3);
-  EXPECT_EQ(records[1].sample_index, 3);
-  std::string first = split(read_file(file), '\n')[0];
-  EXPECT_EQ(first.find("\"turn\""), std::string::npos) << "files of one turn are what they were";
 }
 
 }  // namespace

@@ -10,8 +10,7 @@
 //     "never". "untimed" does so only where the time was measured: without it the policy would be asked for something
 //     that nobody can tell it has reached, and could only lose. "always" is for counting correct answers;
 //   - when the next prompt would be longer than policy.max_prompt_tokens: counted (Verified::too_long), not cut,
-//   because
-//     a conversation without its beginning is another task.
+//     because a conversation without its beginning is another task.
 //
 // The prompt of a turn is the whole conversation before it, rendered by the model's chat template from the texts, as
 // any server would: the tokens of an earlier answer may be others than those that were drawn, and that is of no
@@ -29,7 +28,7 @@
 #include <vector>
 
 #include "data/feedback_prompt.h"
-#include "eval/evaluate.h"
+#include "rollout/roll_out.h"
 
 namespace tritonrl {
 
@@ -47,21 +46,18 @@ struct TurnRules {
 // Is the policy to answer again behind this verdict, turns and length permitting?
 bool goes_on(const Verdict& verdict, StopWhenCorrect stop_when_correct);
 
-struct Turn {
-  std::vector<Rollout> answers;
-  std::vector<Verdict> verdicts;
-};
-
 // Who takes part; tests put others in their place.
 struct Speakers {
   std::function<std::vector<Message>(const Task&)> open;
   std::function<std::vector<int32_t>(const std::vector<Message>&)> encode;
   // One answer to each request and the verdict on it, in their order; the candidates lack only their texts.
-  std::function<Turn(const std::vector<GenerateRequest>&, std::vector<Candidate> candidates, int64_t turn)> answer;
+  std::function<std::vector<Sample>(const std::vector<GenerateRequest>&, std::vector<Candidate> candidates,
+                                    int64_t turn)>
+      answer;
 };
 
-// Goes on from first answers and their verdicts. Appends to each group's rollouts and verdicts those of turn 2, then of
-// turn 3, ..., each by trajectory, and adds to too_long. REQUIRES: a stream for each group.
+// Goes on from first answers and their verdicts. Appends to each group's samples those of turn 2, then of turn 3, ...,
+// each by trajectory, and adds to too_long. REQUIRES: a stream for each group.
 void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& rules, const Speakers& speakers);
 
 // roll_out_and_verify, and then the other turns. With rules.turns = 1 it is roll_out_and_verify, bit for bit.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/overlap.h"
+#include "rollout/overlap.h"
 
 #include <mutex>
 #include <optional>
@@ -23,6 +23,9 @@ void PhaseTimes::add(const PhaseTimes& other) {
   gave_way += other.gave_way;
   drawn += other.drawn;
   judged += other.judged;
+  wait_rollout += other.wait_rollout;
+  wait_verify += other.wait_verify;
+  idle += other.idle;
 }
 
 bool should_stream(Switch stream, const Policy& policy) {

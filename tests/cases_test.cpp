@@ -11,6 +11,7 @@
 // The verdict is the same whether the first failure is the last stage or every stage is run: ctest runs both, apart.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 

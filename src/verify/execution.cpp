@@ -276,7 +276,7 @@ Finding Execution::time(double deadline_s) {
   timing.reference_seed = input_seed(spec, spec.input_seeds);
   timing.deadline_s = deadline_s;
   TimeAnswer timed = executor_->time(timing, *tools_.timing);
-  timing_ = std::move(timed.result);
+  timing_ = timed.result;
   triton_share_ = timed.triton_share;
   return end(timed.answer);
 }

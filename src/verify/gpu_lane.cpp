@@ -103,7 +103,7 @@ SharedDevice* GpuLanes::shared(const std::string& name) {
 }
 
 void GpuLanes::start(Lane& lane) {
-  std::string folder = build_dir();
+  const std::string& folder = build_dir();
   double began = now_s();
   lane.tasks.clear();
   lane.channel = options_.start

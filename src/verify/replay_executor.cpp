@@ -88,7 +88,7 @@ TimeAnswer ReplayExecutor::time(GpuTiming timing, const TimingProtocol& protocol
   apply_band(&*result, std::max(lane_->info().noise_band(result->candidate_s), protocol.least_band()));
   if (first.contains("reference_bytes")) result->reference_bytes = first["reference_bytes"].get<int64_t>();
   if (first.contains("candidate_bytes")) result->candidate_bytes = first["candidate_bytes"].get<int64_t>();
-  out.result = std::move(result);
+  out.result = result;
   return out;
 }
 

@@ -63,7 +63,7 @@ void pack_descriptor(const PlanArg& arg, const at::Tensor& tensor, const std::op
     TensorMapRequest request = tensor_map_request(descriptor, *metadata, element_bytes);
     const CudaDriver& driver = CudaDriver::get();
     const cuuint32_t steps[] = {1, 1, 1, 1, 1};
-    alignas(64) CUtensorMap made;
+    CUtensorMap made;
     driver.check(
         driver.encode_tensor_map(&made, static_cast<CUtensorMapDataType>(request.elem_type), request.rank,
                                  tensor.data_ptr(), request.dims.data(), request.strides.data(), request.box.data(),

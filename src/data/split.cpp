@@ -68,7 +68,8 @@ class Splitter {
                             "data.split",
                             "lower the count, draw from more operators, or give the split a larger share");
         }
-        waiting_[{split_of(*task), level}].push_back(*std::move(task));
+        Waiting& found = waiting_[{split_of(*task), level}];
+        found.push_back(*std::move(task));
       }
       Task task = std::move(waiting.front());
       waiting.pop_front();

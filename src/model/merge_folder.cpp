@@ -60,7 +60,7 @@ MergeReport merge_adapter(const std::string& base, const std::string& adapter, c
   report.tensors = static_cast<int64_t>(tensors.size());
   fs::create_directories(out);
   for (const auto& entry : fs::directory_iterator(base)) {
-    fs::path file = entry.path();
+    const fs::path& file = entry.path();
     bool weights = file.extension() == ".safetensors" || file.string().ends_with(".safetensors.index.json");
     if (!entry.is_regular_file() || weights) continue;
     fs::copy_file(file, fs::path(out) / file.filename(), fs::copy_options::overwrite_existing);

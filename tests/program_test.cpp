@@ -263,7 +263,7 @@ TEST_F(Training, EveryCombinationOfExtensionsTrainsAndEvaluates) {
   }
   fs::create_directories(folder_);
   write_file(folder_ / "matrix.yaml", matrix);
-  std::vector<std::string> words = {"ablate", (folder_ / "matrix.yaml").string()};
+  std::vector<std::string> words = {"ablate", (folder_ / "matrix.yaml").string(), "--set", "rl.best_of_n.keep=1"};
   auto rest = tiny();
   words.insert(words.end(), rest.begin(), rest.end());
   Ended ended = run(words);

@@ -206,7 +206,7 @@ class Pipeline {
     return records;
   }
 
-  // The line of steps.jsonl.
+  // Writes the line of steps.jsonl; returns the row of results.json.
   ResultsRow write_evaluation(const std::string& phase, int64_t step, const std::vector<EvalRecord>& records) {
     ResultsRow row = make_row(phase, records);
     Json line = {{"phase", "eval"}, {"unit", phase}, {"step", step}};

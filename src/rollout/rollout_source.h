@@ -34,7 +34,7 @@ struct RolloutRules {
   int64_t staleness = 0;
   SamplingConfig sampling;
   TurnRules turns;
-  Switch stream = Switch::kAuto;  // See should_stream.
+  Switch stream = Switch::kAuto;  // See should_stream (overlap.h).
 };
 
 class RolloutSource {

@@ -9,6 +9,7 @@
 //   divergence_price                   train/kl_reward.h
 //   to_go                              train/credit/returns.h
 //   advantage                          train/credit/credit.h
+//   Group::trained_on                  app/reinforcement.cpp
 #pragma once
 
 #include <filesystem>

@@ -91,10 +91,10 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
 std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers, KlEstimator estimator,
                                        double temperature, const LoraAdapter* reference, int64_t micro_batch_tokens);
 
-// The same on examples with advantages, by train/policy_loss.h and without dropout: a ratio is between policies, and a
-// dropped-out one is another. "Old" is the policy as it is now: its log-probabilities are computed first, unless there
-// is one update only and no correction, where old and present are the same. An update all of whose advantages are 0
-// is none.
+// As train(), on examples with advantages, by train/policy_loss.h and without dropout: a ratio is between policies, and
+// a dropped-out one is another. "Old" is the policy as it is now: its log-probabilities are computed first, unless
+// there is one update only and no correction, where old and present are the same. An update all of whose advantages are
+// 0 is none.
 TrainSummary train_policy(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config,
                           const PolicyUpdate& how, const Rng& rng, const TrainHooks& hooks = {},
                           AdamW* optimizer = nullptr);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Execution: the stages of a candidate from its recording on, whatever executes it (executor.h).
 //
-//   record    the task's reference is recorded, and the candidate against its shapes; nothing is run
+//   record    first half of stage compile: the task's reference is recorded, and the candidate against its shapes; host
+//             code runs on fake tensors, no kernel is run
 //   tiny_run  the tiny case (the original where there is none) on one secret input, and once more without its launches:
 //             when that gives the right answer too, Triton did nothing and the rules are broken
-//   full_run  every other case on its secret inputs, the first once more among other garbage in fresh memory
+//   full_run  every case but the tiny one on its secret inputs, the first once more among other garbage in fresh memory
 //   time      reference and candidate interleaved on different inputs, the timed outputs judged once more
 //
 // Only `record` runs the candidate's host code. Thread rule: one thread.

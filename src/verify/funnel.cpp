@@ -101,7 +101,7 @@ class CandidateRun {
     return std::find(names.begin(), names.end(), to_string(stage)) != names.end();
   }
 
-  // Every stage goes through here: off by name? -> timed -> run -> recorded.
+  // Every stage goes through here: skipped? -> timed -> run.
   StageResult run_stage(Stage stage) {
     StageResult result{stage, 0, {}};
     if (skipped(stage)) return result;

@@ -48,8 +48,8 @@ class Verifier {
                                         VerifyConfig config, VerifySeams seams = {});
 
   // Blocks until every candidate has a verdict (a harness fault where something of ours throws); order of results =
-  // order of input. Candidates with the same task and
-  // text are verified once. `progress` gets the number done so far, from one thread at a time. When asked to stop
+  // order of input. A harness fault that may be bad luck is tried once more. Candidates with the same task and text are
+  // verified once. `progress` gets the number done so far, from one thread at a time. When asked to stop
   // (base/interrupt.h), finishes the candidates that are under way and throws Interrupted if others are left.
   std::vector<Verdict> verify(std::span<const Candidate> candidates,
                               const std::function<void(int64_t done)>& progress = {});

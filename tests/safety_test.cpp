@@ -286,7 +286,8 @@ TEST_F(Safety, NumbersThatAreNoneEndTheRunAndTheLastCheckpointIsWhole) {
   Ended rl = run(command("rl", {"rl.train.optimizer.lr=1e30"}));
   EXPECT_EQ(rl.code, 3) << rl.said;
   EXPECT_THAT(rl.said, HasSubstr("is not finite"));
-  EXPECT_EQ(names_in(folder_ / "rl/checkpoints"), std::set<std::string>{"sft"});
+  // One update leaves numbers, if huge ones; the next step's loss is none.
+  EXPECT_EQ(names_in(folder_ / "rl/checkpoints"), (std::set<std::string>{"rl_1", "sft"}));
   EXPECT_EQ(read_json(folder_ / "rl/checkpoints/sft/checkpoint.json").at("name"), "sft");
   Ended more = run(command("more", {"run.start_from=" + (folder_ / "rl").string()}));  // As the hint says.
   EXPECT_EQ(more.code, 0) << more.said;

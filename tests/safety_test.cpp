@@ -36,7 +36,8 @@ class Safety : public testing::Test {
   }
 
   // SFT and a few steps of policy gradient, with all that has a state: optimizer, baseline, sampler, reference policy.
-  std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more = {}) const {
+  std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more = {},
+                                   const std::string& algorithm = "reinforce") const {
     std::vector<std::string> sets = {"run.name=" + name,
                                      "run.folder=" + folder_.string(),
                                      "run.seed=3",
@@ -58,13 +59,13 @@ class Safety : public testing::Test {
                                      "rl.tasks_per_step=2",
                                      "rl.samples=2",
                                      "rl.sampling.max_new_tokens=12",
-                                     "rl.algorithm=reinforce",
-                                     "rl.advantage.baseline=moving",
+                                     "rl.algorithm=" + algorithm,
                                      "rl.overlong=penalty",
                                      "rl.overlong_tokens=8",
                                      "rl.loss.kl=0.1",
                                      "rl.loss.entropy=0.01",
                                      "rl.train.max_tokens=6000"};
+    if (algorithm == "reinforce") sets.push_back("rl.advantage.baseline=moving");
     sets.insert(sets.end(), more.begin(), more.end());
     std::vector<std::string> words = {"train", source_dir() + "/configs/quickstart.yaml"};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
@@ -283,11 +284,11 @@ TEST_F(Safety, NumbersThatAreNoneEndTheRunAndTheLastCheckpointIsWhole) {
   EXPECT_THAT(sft.said, HasSubstr("is not finite"));
   EXPECT_THAT(sft.said, HasSubstr("tasks graphs/"));
   EXPECT_TRUE(names_in(folder_ / "sft/checkpoints").empty());
-  Ended rl = run(command("rl", {"rl.train.optimizer.lr=1e30"}));
+  // Several updates a step: what the first one leaves is noticed by the second, before anything is saved.
+  Ended rl = run(command("rl", {"rl.train.optimizer.lr=1e30", "rl.train.optimizer.warmup=0"}, "gspo"));
   EXPECT_EQ(rl.code, 3) << rl.said;
   EXPECT_THAT(rl.said, HasSubstr("is not finite"));
-  // One update leaves numbers, if huge ones; the next step's loss is none.
-  EXPECT_EQ(names_in(folder_ / "rl/checkpoints"), (std::set<std::string>{"rl_1", "sft"}));
+  EXPECT_EQ(names_in(folder_ / "rl/checkpoints"), std::set<std::string>{"sft"});
   EXPECT_EQ(read_json(folder_ / "rl/checkpoints/sft/checkpoint.json").at("name"), "sft");
   Ended more = run(command("more", {"run.start_from=" + (folder_ / "rl").string()}));  // As the hint says.
   EXPECT_EQ(more.code, 0) << more.said;

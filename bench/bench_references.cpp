@@ -9,14 +9,14 @@
 #include <mutex>
 #include <thread>
 
-#include "base/build_paths.h"
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/log.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
-#include "verify/execution.h"
-#include "verify/replay_executor.h"
-#include "verify/sandbox.h"
+#include "verify/execute/execution.h"
+#include "verify/execute/replay_executor.h"
+#include "verify/sandbox/sandbox.h"
 #include "verify/verifier.h"
 
 namespace tritonrl {
@@ -27,21 +27,21 @@ struct Row {
   Json out;
 };
 
-std::unique_ptr<ZygotePool> open_pool() {
+std::unique_ptr<ForkServerPool> open_pool() {
   SandboxFiles files = find_sandbox_files();
   std::filesystem::path worker = source_dir() + "/worker";
-  return ZygotePool::open([=](ZygoteKind kind) {
-    return spawn_zygote(jail_command(files, false, python_program(), {worker},
-                                     {"-I", "-B", (worker / "zygote.py").string(), "--mode", to_string(kind),
-                                      "--sandbox-library", std::filesystem::canonical(files.library).string()}));
+  return ForkServerPool::open([=](ForkServerKind kind) {
+    return spawn_fork_server(jail_command(files, false, python_program(), {worker},
+                                          {"-I", "-B", (worker / "broker.py").string(), "--mode", to_string(kind),
+                                           "--sandbox-library", std::filesystem::canonical(files.library).string()}));
   });
 }
 
-Finding record(ZygotePool& pool, Json args, Blob* blob) {
+Finding record(ForkServerPool& pool, Json args, Blob* blob) {
   Job job{"record", std::move(args), ""};
   job.deadline_s = 120;
   job.memory_bytes = int64_t{4} << 30;
-  JobAnswer answer = pool.run(ZygoteKind::kRecord, std::move(job));
+  JobAnswer answer = pool.run(ForkServerKind::kRecord, std::move(job));
   auto parsed = parse_blob(std::move(answer.result), answer.nonce);
   if (!parsed) return {Rule::kVerifierFailed, cat(parsed.why, " ", answer.stderr_tail)};
   if (parsed.value->failure) return *parsed.value->failure;
@@ -77,13 +77,13 @@ int run(int argc, char** argv) {
     rows.push_back(std::move(row));
   });
   auto pool = open_pool();
-  std::unique_ptr<GpuLanes> lanes;
+  std::unique_ptr<JudgeSlots> slots;
   std::shared_ptr<const TimingProtocol> protocol = std::make_shared<calibrated_timing::CalibratedTiming>();
   if (timing == "plain") protocol = std::make_shared<PlainMean>();
-  if (!record_only) lanes = GpuLanes::open({{device}, time ? protocol : nullptr});
+  if (!record_only) slots = JudgeSlots::open({{device}, time ? protocol : nullptr});
   ReferenceCache references(*pool, 120, int64_t{4} << 30);
-  ExecutionTools tools{lanes.get(), &references, protocol.get(),
-                       [&] { return std::make_unique<ReplayExecutor>(*lanes); }};
+  ExecutionTools tools{slots.get(), &references, protocol.get(),
+                       [&] { return std::make_unique<ReplayExecutor>(*slots); }};
   std::atomic<size_t> next{0};
   std::mutex mutex;
   double start = now_s();
@@ -147,8 +147,8 @@ int run(int argc, char** argv) {
   int64_t passed = 0;
   for (const Row& row : rows) passed += row.out.value("outcome", "") == "pass";
   std::cerr << passed << " of " << rows.size() << " passed in " << human_seconds(now_s() - start) << "\n";
-  if (lanes) {
-    const GpuInfo& info = lanes->info(0);
+  if (slots) {
+    const DeviceInfo& info = slots->info(0);
     std::cerr << info.name << ", " << info.bandwidth / 1e12 << " TB/s, noise:";
     for (const auto& [seconds, band] : info.noise) std::cerr << " " << seconds * 1e6 << " us " << band * 100 << " %;";
     std::cerr << "\n";

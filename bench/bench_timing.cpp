@@ -2,7 +2,7 @@
 // How well the timing of candidates works, on a GPU: bench_timing [--repeats 20] [--seconds 90] [--device 0].
 //
 // Thirty computations from about 5 us to 10 ms are measured against themselves, as the replayer measures a candidate
-// against its reference (verify/gpu/timing.h), with both protocols. Prints a JSON line a computation and protocol,
+// against its reference (verify/replay/timing.h), with both protocols. Prints a JSON line a computation and protocol,
 // then:
 //
 //   spread    coefficient of variation of the measured ratio over the repeats, median and 95th percentile
@@ -18,16 +18,16 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/log.h"
 #include "base/stats.h"
 #include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
-#include "verify/gpu/guarded_memory.h"
-#include "verify/gpu/own_kernels.h"
-#include "verify/gpu/tape.h"
-#include "verify/gpu/timing.h"
-#include "verify/gpu_lane.h"
+#include "verify/execute/judge_slots.h"
+#include "verify/replay/guarded_memory.h"
+#include "verify/replay/own_kernels.h"
+#include "verify/replay/tape.h"
+#include "verify/replay/timing.h"
 
 namespace tritonrl {
 namespace {
@@ -167,7 +167,7 @@ Bands measure_bands(const TimingProtocol& protocol) {
 }
 
 double band_for(const Bands& bands, double seconds) {
-  GpuInfo info;
+  DeviceInfo info;
   info.noise = bands;
   return info.noise_band(seconds);
 }

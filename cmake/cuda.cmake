@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # CUDA from the headers and libraries that LibTorch's wheels bring. No nvcc: kernels are compiled at run time
-# (src/base/nvrtc.h), their sources being part of the programs.
+# (src/base/process/nvrtc.h), their sources being part of the programs.
 find_path(TRITONRL_CUDA_HEADERS crt/host_defines.h
           HINTS ${TRITONRL_TORCH_ROOT}/../nvidia/cu13/include ENV CUDA_HOME PATHS /usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include
           PATH_SUFFIXES include REQUIRED)

@@ -64,7 +64,7 @@ add_library(torch_cpp INTERFACE)
 target_include_directories(torch_cpp SYSTEM INTERFACE ${torch_root}/include ${torch_root}/include/torch/csrc/api/include)
 target_link_directories(torch_cpp INTERFACE ${torch_root}/lib)
 target_link_libraries(torch_cpp INTERFACE c10 torch_cpu Threads::Threads)
-# What compiles our CUDA kernels, at run time (src/base/nvrtc.h).
+# What compiles our CUDA kernels, at run time (src/base/process/nvrtc.h).
 find_file(TRITONRL_NVRTC libnvrtc.so.13 HINTS ${torch_root}/../nvidia/cu13/lib PATHS /usr/local/cuda/lib64)
 if(NOT TRITONRL_NVRTC)
   message(STATUS "libnvrtc.so.13 not found; it must be where the loader looks when our CUDA kernels are wanted")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# tritonrl_room(NAME ROOMS ... LIBS ...): src/NAME/*.cpp becomes the static library NAME, src/NAME/*_test.cpp the test
-# program NAME_test.
+# tritonrl_room(NAME ROOMS ... LIBS ... WITHOUT ...): the sources below src/NAME become the static library NAME, their tests
+# (*_test.cpp) the program NAME_test. WITHOUT: folders and files below it that belong to targets of their own.
 set(TRITONRL_ROOMS "")
 
 function(tritonrl_gtest name)  # tritonrl_gtest(NAME SOURCES ... LIBS ... LABEL ... TIMEOUT ... FILTER ...)
@@ -11,7 +11,7 @@ function(tritonrl_gtest name)  # tritonrl_gtest(NAME SOURCES ... LIBS ... LABEL 
   tritonrl_batches(sources ${name} ${arg_SOURCES})
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # Expectations are long to optimise and quick to run.
   tritonrl_add_gtest(${name} ${name} ${ARGN})
 endfunction()
@@ -36,11 +36,9 @@ endfunction()
 
 function(tritonrl_room name)
   cmake_parse_arguments(arg "" "" "ROOMS;LIBS;WITHOUT" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp ${CMAKE_SOURCE_DIR}/src/${name}/cpu/*.cpp
-       ${CMAKE_SOURCE_DIR}/src/${name}/cuda/*.cpp ${CMAKE_SOURCE_DIR}/src/${name}/credit/*.cpp
-       ${CMAKE_SOURCE_DIR}/src/${name}/graphs/*.cpp)
-  foreach(file ${arg_WITHOUT})  # Belongs to a target of its own.
-    list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/src/${name}/${file})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  foreach(other ${arg_WITHOUT})
+    list(FILTER sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/src/${name}/${other}(/|$)")
   endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
@@ -77,7 +75,7 @@ function(tritonrl_extension name)
 endfunction()
 
 function(tritonrl_app)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/app/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/app/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")

@@ -96,7 +96,7 @@ verb_train() {
 }
 
 # ablate MODEL [ARGUMENTS of tritonrl ablate ...]: an ablation: of the extensions, or of MATRIX=algorithms
-# MODEL is a folder or a GGUF file. MATRIX names a file of configs/ablate (extensions). Cells lie in /tmp/ablation and go on
+# MODEL is a folder or a GGUF file. MATRIX names a file of configs/ablate (extensions). Cells lie in /tmp/ablation and continue
 # when the verb is run again; OUT gets ablation.json, its pages and each cell's results. One cell a GPU at a time.
 verb_ablate() {
   local gguf=${1:?MODEL} matrix=${MATRIX:-extensions} status=0

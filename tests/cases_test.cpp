@@ -15,10 +15,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/build_paths.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/log.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
 #include "verify/feedback.h"
 #include "verify/verifier.h"

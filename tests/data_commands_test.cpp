@@ -8,10 +8,10 @@
 #include <map>
 #include <set>
 
-#include "base/build_paths.h"
-#include "base/json.h"
+#include "base/files/json.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
-#include "run_program.h"
+#include "support/run_program.h"
 
 namespace tritonrl::data_commands_test {
 namespace {
@@ -369,7 +369,7 @@ TEST_F(DataCommands, LintFlagsWhatIsOfNoUse) {
 }
 
 TEST_F(DataCommands, LabelRecordsGraphsByWhichALeakIsFound) {
-  // The same graph in other words: only a recording shows it.
+  // The same graph in other words: only a trace shows it.
   Json heldout = variant("heldout", "return x * torch.sigmoid(x)",
                          "gate = x.sigmoid()\n        unused = gate + 1\n        return torch.mul(x, gate)");
   Json unlike = variant("unlike", "x * torch.sigmoid(x)", "torch.cumsum(x, dim=1)");

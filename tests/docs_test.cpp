@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/build_paths.h"
+#include "base/process/build_paths.h"
 
 namespace {
 
@@ -93,6 +93,21 @@ std::string difference(const Loop& loop, const std::string& body) {
     }
   }
   return "";
+}
+
+// docs/trace.md has a row for each limit, as the table has it, and no others.
+TEST(Docs, LimitsOfATraceAreThoseOfTheTable) {
+  const std::regex line("(MAX_[A-Z_]+) = (.*)  # (.*)");
+  std::string rows = "|---|---|---|\n";
+  std::istringstream table(text_of(source_dir() + "/worker/trace_limits.py"));
+  for (std::string one; std::getline(table, one);) {
+    std::smatch parts;
+    if (std::regex_match(one, parts, line)) {
+      rows += "| `" + parts[1].str() + "` | " + parts[2].str() + " | " + parts[3].str() + " |\n";
+    }
+  }
+  EXPECT_GT(rows.size(), 1000u);
+  EXPECT_NE(text_of(source_dir() + "/docs/trace.md").find(rows + "\n"), std::string::npos) << rows;
 }
 
 TEST(Docs, TheLoopIsTheOneThatRuns) {

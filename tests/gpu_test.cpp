@@ -7,10 +7,10 @@
 #include <atomic>
 #include <thread>
 
-#include "base/build_paths.h"
+#include "base/process/build_paths.h"
 #include "model/cuda/graph.h"
 #include "model/device.h"
-#include "model/tensor_io.h"
+#include "model/files/tensor_io.h"
 #include "model/train_graph.h"
 #include "policy/generate.h"
 
@@ -118,7 +118,7 @@ TEST_P(Gpu, RecordedStepsEqualWholeSequences) {
   }
 }
 
-// The default dtype, and an 8-bit base with its adapter beside it, over more positions than one recording sees: against
+// The default dtype, and an 8-bit base with its adapter beside it, over more positions than one trace sees: against
 // the same steps unrecorded (the logits are wanted in another order, so they count as a prompt's).
 TEST_P(Gpu, RecordedStepsEqualUnrecordedOnes) {
   for (bool int8 : {false, true}) {
@@ -145,7 +145,7 @@ TEST_P(Gpu, RecordedStepsEqualUnrecordedOnes) {
   }
 }
 
-// Memory that recordings took is there for the next ones.
+// Memory that traces took is there for the next ones.
 TEST_P(Gpu, DecodersLeaveNothingBehind) {
   auto* allocator = at::getDeviceAllocator(at::kCUDA);
   auto reserved = [&] {

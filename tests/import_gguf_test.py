@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# tools/import_gguf.py on made-up files, whole and damaged. src/model/gguf_import_test.cpp imports the real model.
+# tools/import_gguf.py on made-up files, whole and damaged. src/model/files/gguf_import_test.cpp imports the real model.
 import json
 import os
 import random

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "base/build_paths.h"
+#include "base/process/build_paths.h"
 
 using tritonrl::source_dir;
 
@@ -27,7 +27,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"rollout", {"base", "data", "model/device.h", "policy", "verify", "reward"}},
     {"train", {"base", "data", "model", "policy", "verify", "reward", "rollout"}},
     {"eval", {"base", "verify", "rollout/record.h"}},
-    {"report", {"base", "eval", "verify/made_up_finding.h"}},  // The last for its tests.
+    {"report", {"base", "eval"}},
     {"app", {"base", "data", "model", "policy", "verify", "reward", "rollout", "train", "eval", "report"}},
 };
 
@@ -105,9 +105,15 @@ TEST(Layers, TheRuleBites) {
   EXPECT_NE(problem("rollout", "train/trainer.h"), "");
   EXPECT_NE(problem("eval", "rollout/evaluation.h"), "");
   EXPECT_NE(problem("report", "rollout/record.h"), "");
-  EXPECT_NE(problem("base", "data/task.h"), "");
+  EXPECT_NE(problem("base", "data/tasks/task.h"), "");
   EXPECT_EQ(problem("report", "eval/metrics.h"), "");
   EXPECT_EQ(problem("train", "verify/verdict.h"), "");
+}
+
+// Programs of their own, with torch.
+bool is_judge_or_replayer(const fs::path& file) {
+  const std::string folder = file.parent_path().string();
+  return folder == source_dir() + "/src/verify/judge" || folder == source_dir() + "/src/verify/replay";
 }
 
 // Rooms that do not see torch build in seconds.
@@ -117,7 +123,7 @@ TEST(Layers, TorchStaysInItsRooms) {
     std::string room = fs::relative(entry.path(), source_dir() + "/src").begin()->string();
     if (!without.count(room)) continue;
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
-    if (entry.path().parent_path() == source_dir() + "/src/verify/gpu") continue;  // Programs of their own.
+    if (is_judge_or_replayer(entry.path())) continue;
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {
       bool torch = line.rfind("#include <ATen", 0) == 0 || line.rfind("#include <torch", 0) == 0 ||
@@ -127,13 +133,33 @@ TEST(Layers, TorchStaysInItsRooms) {
   }
 }
 
-TEST(Layers, NothingOutsideIncludesTheGpuPrograms) {
+TEST(Layers, NothingOutsideIncludesJudgeAndReplayer) {
   for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/src")) {
-    if (!entry.is_regular_file() || entry.path().parent_path() == source_dir() + "/src/verify/gpu") continue;
+    if (!entry.is_regular_file() || is_judge_or_replayer(entry.path())) continue;
     for (const auto& included : includes(entry.path())) {
-      EXPECT_NE(included.rfind("verify/gpu/", 0), 0u) << entry.path() << " includes " << included;
+      EXPECT_NE(included.rfind("verify/judge/", 0), 0u) << entry.path() << " includes " << included;
+      EXPECT_NE(included.rfind("verify/replay/", 0), 0u) << entry.path() << " includes " << included;
     }
   }
+}
+
+// A folder that fits in a head.
+TEST(Layers, AtMostTwelveHeadersAFolderAndFiveHundredLinesAFile) {
+  const std::set<std::string> code = {".h", ".cpp", ".inc", ".py", ".cu", ".sh"};
+  std::map<std::string, int> headers;
+  for (const char* root : {"src", "worker", "tools", "tests", "bench", "dev", "fuzz"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/" + root)) {
+      const auto extension = entry.path().extension();
+      if (!code.count(extension.string())) continue;
+      std::ifstream in(entry.path());
+      int lines = 0;
+      for (std::string line; std::getline(in, line);) ++lines;
+      EXPECT_LE(lines, 500) << entry.path();
+      if (extension == ".h") ++headers[entry.path().parent_path().string()];
+    }
+  }
+  EXPECT_GT(headers.size(), 20u);
+  for (const auto& [folder, count] : headers) EXPECT_LE(count, 12) << folder;
 }
 
 }  // namespace

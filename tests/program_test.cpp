@@ -5,11 +5,11 @@
 
 #include <filesystem>
 
-#include "base/build_paths.h"
-#include "base/json.h"
+#include "base/files/json.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
-#include "run_program.h"
-#include "training_records.h"
+#include "support/run_program.h"
+#include "support/training_records.h"
 
 namespace tritonrl::program_test {
 namespace {
@@ -139,7 +139,7 @@ class Training : public testing::Test {
   fs::path folder_;
 };
 
-// Optimizer, baseline, sampler and policy all go on bit by bit.
+// Optimizer, baseline, sampler and policy all continue bit by bit.
 TEST_F(Training, KilledAnywhereAPolicyGradientRunEndsWithTheSameBits) {
   const std::string sets[] = {
       "rl.steps=2",     "rl.advantage.baseline=moving", "rl.overlong=penalty", "rl.overlong_tokens=8",
@@ -236,7 +236,7 @@ TEST_F(Training, StoppedInEveryPhaseItEndsWhereAnUninterruptedRunDoes) {
   for (const char* phase : {"verifying solutions", "sft: ", "eval/sft: sampling", "rl/step_1: sampling"}) {
     Ended stopped = run(command("stopped"), phase);
     EXPECT_EQ(stopped.code, 130) << phase << ": " << stopped.said;
-    EXPECT_THAT(stopped.said, HasSubstr("the same command goes on where this one ended"));
+    EXPECT_THAT(stopped.said, HasSubstr("the same command continues where this one ended"));
   }
   Ended last = run(command("stopped"));
   ASSERT_EQ(last.code, 0) << last.said;

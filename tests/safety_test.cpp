@@ -9,13 +9,13 @@
 #include <iostream>
 #include <set>
 
-#include "base/build_paths.h"
-#include "base/json.h"
+#include "base/files/json.h"
+#include "base/process/build_paths.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "policy/tiny_model.h"
-#include "run_program.h"
-#include "training_records.h"
+#include "support/run_program.h"
+#include "support/tiny_model.h"
+#include "support/training_records.h"
 
 namespace tritonrl::safety_test {
 namespace {
@@ -213,12 +213,12 @@ TEST_F(Safety, SamplingAheadRepeatsAndGoesOnAfterAStop) {
     double moment = rng.uniform() * 0.4;
     Ended stopped = run(ahead("stopped"), StopAt{text, rng.below(2) ? SIGTERM : SIGKILL, moment});
     moments += cat(" ", text, " + ", fixed(moment, 2), " s -> ", stopped.code, ";");
-    behind = behind || stopped.said.find("goes on behind") != std::string::npos;
+    behind = behind || stopped.said.find("continues after") != std::string::npos;
     if (stopped.code == 0) break;
   }
   Ended last = run(ahead("stopped"));
   ASSERT_EQ(last.code, 0) << moments << last.said;
-  behind = behind || last.said.find("goes on behind") != std::string::npos;
+  behind = behind || last.said.find("continues after") != std::string::npos;
   EXPECT_TRUE(behind) << moments;
   EXPECT_EQ(last.said.find("is not whole"), std::string::npos) << moments << last.said;
   expect_same_run(folder_ / "stopped", folder_ / "whole");
@@ -269,7 +269,7 @@ TEST_F(Safety, FineTuningThatWasStoppedGoesOnBehindItsLastUpdate) {
       within = true;
       Ended rest = run(command(name, sets));
       ASSERT_EQ(rest.code, 0) << rest.said;
-      EXPECT_THAT(rest.said, HasSubstr("sft: goes on behind update"));
+      EXPECT_THAT(rest.said, HasSubstr("sft: continues after update"));
       expect_same_run(folder_ / name, folder_ / reference);
       break;
     }
@@ -319,7 +319,7 @@ TEST_F(Safety, ADiskThatIsFullWhileSavingLeavesNoHalfCheckpointAndTheRunGoesOnLa
 TEST_F(Safety, ACheckpointThatWasChangedStopsTheRun) {
   ASSERT_EQ(run(command("run"), "rl/step_2: reward", SIGTERM).code, 130);
   fs::path file;
-  for (const std::string& name : names_in(folder_ / "run/checkpoints")) {  // Whichever it goes on from.
+  for (const std::string& name : names_in(folder_ / "run/checkpoints")) {  // Whichever it continues from.
     file = folder_ / "run/checkpoints" / name / "optimizer.safetensors";
     if (!fs::exists(file)) continue;
     std::string bytes = read_file(file);

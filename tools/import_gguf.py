@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Turns a GGUF file of a SmolLM2 model into a Hugging Face folder; src/model/gguf_import.h says what comes out.
+# Turns a GGUF file of a SmolLM2 model into a Hugging Face folder; src/model/files/gguf_import.h says what comes out.
 #
 #   python -I import_gguf.py --packages FOLDER --hash HASH FILE.gguf FOLDER
 #

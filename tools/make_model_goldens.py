@@ -6,7 +6,6 @@
 Every number is float32 on the CPU. Needs tools/setup.sh --dev. Deterministic up to the libraries' versions (ORIGIN.md).
 """
 import argparse
-import json
 import pathlib
 import shutil
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Renders a chat template with Jinja, as transformers does, so that src/model/chat_template.cpp sees what it puts around
+# Renders a chat template with Jinja, as transformers does, so that src/model/tokenizer/chat_template.cpp sees what it puts around
 # messages.
 #
 #   python -I render_chat.py < {"template": ..., "tokens": {"bos_token": ...},

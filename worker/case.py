@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Case: one recording of a candidate's ModelNew, from the import of its file to what forward() returns.
+# Case: one trace of a candidate's ModelNew, from the import of its file to what forward() returns.
 import contextlib
 import os
 import time
@@ -18,7 +18,7 @@ from wire import DTYPES, content_hash, decode_init, dtype_name
 
 
 class Case:
-    """One recording of forward(): its own module import, because constants may be rebound."""
+    """One trace of forward(): its own module import, because constants may be rebound."""
 
     def __init__(self, args, spec, session, work):
         self.args, self.spec, self.session, self.work = args, spec, session, work
@@ -138,7 +138,7 @@ class Case:
         """What moving a module to the GPU would do to it; recorded."""
 
     def _record_init(self, build):
-        """Runs `build()` on a tape of its own making; the module's tensors become the plan's parameters."""
+        """Runs `build()` on a tape of its own making; the module's tensors become the trace's parameters."""
         recorder = Recorder(FakeTensorMode(allow_non_fake_inputs=True))
         with self._on_tape(recorder, "init"):
             model = build()
@@ -219,9 +219,9 @@ class Case:
         started = time.perf_counter()
         try:
             with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), recorder.fake_mode, recorder:
-                recorder.recording = True
+                recorder.trace = True
                 yield
-                recorder.recording = False
+                recorder.trace = False
         except NeedRealInit:
             raise
         except BaseException:
@@ -229,7 +229,7 @@ class Case:
                 raise recorder.sticky
             raise
         finally:
-            recorder.recording = False
+            recorder.trace = False
             fake_cuda.recorder = self.session.recorder = None
             compiled = self.session.compile_seconds - compiled_before
             self._add_seconds("compile", compiled)
@@ -238,7 +238,7 @@ class Case:
             raise recorder.sticky
 
     def _given_inputs(self, recorder):
-        """Fake inputs as the case describes them, and the plan's entries for them."""
+        """Fake inputs as the case describes them, and the trace's entries for them."""
         inputs, entries = [], []
         with fake_cuda.truth(), recorder.fake_mode:
             for spec in self.spec["inputs"]:
@@ -256,12 +256,12 @@ class Case:
     def _forward(self, model, recorder, inputs, entries):
         with self._on_tape(recorder, "forward"):
             out = model(*inputs)
-            recorder.recording = False
+            recorder.trace = False
             outputs = recorder.structure(out)
         for name, real in recorder.constants:
             self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
                                          "matched": False, "init_hash": content_hash(real), "tensor": real.detach()})
-        return recorder.plan(entries, outputs)
+        return recorder.case_trace(entries, outputs)
 
 
 class _TryReal(BaseException):

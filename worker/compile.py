@@ -16,7 +16,7 @@ from triton.runtime.errors import OutOfResources, PTXASError
 import fake_cuda
 from failure import Failure, describe, is_out_of_memory, line_in_file
 from kernels import Rebuilder, closure
-from plan_format import pack
+from trace_format import pack
 from session import OPTIONS, cubin_entry, decode_spec, spec_kernels
 
 # What annotations, defaults and constexpr functions may call; anything else has no business in a kernel's text.

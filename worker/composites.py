@@ -3,7 +3,7 @@
 #
 # Most stay whole: what a composite does inside depends on the device it runs on (linear, batch_norm, lstm, cdist,
 # dropout, losses, ...), and the recorder's tensors are only said to be on a GPU. Those that arrange, copy or cast are
-# decomposed, so that the policy and the data-flow check meet a handful of primitive views and copies; so are those that
+# decomposed, so that the call rules and the data-flow check meet a handful of primitive views and copies; so are those that
 # ask for a property and those that read a value.
 _LAYOUT = """
     _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short to type_as

@@ -58,7 +58,7 @@ def host_read(what):
 
 def move(tensor, device):
     """`tensor` as seen from `device` (None = where it is)."""
-    if device is None or recorder is None or not recorder.recording or recorder.all_on_cuda:
+    if device is None or recorder is None or not recorder.trace or recorder.all_on_cuda:
         return tensor
     to_cuda = names_cuda(device)
     if to_cuda != on_host(tensor):
@@ -104,7 +104,7 @@ def _type(tensor, dtype=None, non_blocking=False, **_):
 
 def _read(name):
     def call(tensor, *args, **kwargs):
-        if recorder is not None and recorder.recording:
+        if recorder is not None and recorder.trace:
             tensor = recorder.read(tensor)
             if tensor is None:
                 host_read(name)
@@ -225,7 +225,7 @@ def _compile(model=None, *_args, **_kwargs):
 
 
 def install():
-    """Once per process, in the zygote. Only the record zygote does it."""
+    """Once per process, in the fork server. Only the record fork server does it."""
     FakeTensor.device = property(_device)
     FakeTensor.is_cuda = property(lambda tensor: _device(tensor).type == "cuda")
     FakeTensor.is_cpu = property(lambda tensor: _device(tensor).type == "cpu")

@@ -22,7 +22,7 @@ def ask(control, request, descriptors=()):
     except ConnectionError:
         message = b""
     if not message:
-        sys.exit("zygote: the fork server is gone")
+        sys.exit("broker: the fork server is gone")
     answer = json.loads(message)
     if not received:
         raise OSError(answer["errno"], answer["error"])
@@ -43,7 +43,7 @@ def run(control, mode, sandbox):
     body = make_body(warm_up(mode), sandbox)
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
-        sys.exit(f"zygote: {threads} threads after warm-up; forking would not be safe")
+        sys.exit(f"fork server: {threads} threads after warm-up; forking would not be safe")
     gc.collect()
     gc.freeze()
     collapse_heap()

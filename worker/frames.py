@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Frames between verifier and zygote (PROTOCOL.md). Apart from wire.py, because the broker does without torch.
+# Frames between verifier and fork server (PROTOCOL.md). Apart from wire.py, because the broker does without torch.
 import json
 import struct
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Job `interpret`: walks one Plan on the CPU. ATen steps run on real tensors, launches in Triton's interpreter.
+# Job `interpret`: walks the trace of one case on the CPU. ATen steps run on real tensors, launches in Triton's interpreter.
 #
 # Every storage lives between two guard zones, and all memory starts as poison (NaN, or a seeded pattern for integers):
 # what a kernel forgets to write or reads out of bounds shows up in the outputs; what it writes out of bounds shows up
@@ -15,7 +15,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 import interpreter
 from failure import Failure, describe, is_out_of_memory, line_in_file
 from kernels import Rebuilder, decode_constant
-from plan_format import unpack
+from trace_reader import unpack
 from wire import DTYPES, read_tensor
 
 GUARD = 256  # Elements on either side of a storage.
@@ -46,9 +46,9 @@ class Poison:
 
 
 class Walker:
-    def __init__(self, plan, kernels, poison, backwards):
-        self._plan, self._kernels, self._poison, self._backwards = plan, kernels, poison, backwards
-        self._values = {value["id"]: value for value in plan["values"]}
+    def __init__(self, case_trace, kernels, poison, backwards):
+        self._trace, self._kernels, self._poison, self._backwards = case_trace, kernels, poison, backwards
+        self._values = {value["id"]: value for value in case_trace["values"]}
         self._tensors = {}
         self._guards = {}      # storage number -> (buffer, start of the zone, start of the data, bytes, zone, rim).
         self.broken = set()
@@ -57,11 +57,11 @@ class Walker:
     # --- Memory.
 
     def bind(self, value_id, tensor):
-        """Gives a plan value the bytes of `tensor` in a guarded buffer, in the value's own layout."""
+        """Gives a trace value the bytes of `tensor` in a guarded buffer, in the value's own layout."""
         value = self._values[value_id]
         if list(tensor.shape) != value["shape"] or DTYPES[value["dtype"]] != tensor.dtype:
             raise ValueError(f"value {value_id}: the tensor has shape {list(tensor.shape)} and dtype {tensor.dtype}, "
-                             f"the plan says {value['shape']} and {value['dtype']}")
+                             f"the trace says {value['shape']} and {value['dtype']}")
         if value["storage"] in self._guards:  # Tied parameters: the first one brought the bytes.
             self._tensors[value_id] = self._view(value)
             return
@@ -93,7 +93,7 @@ class Walker:
         return start
 
     def _view(self, value):
-        """A plan value on its guarded storage."""
+        """A trace value on its guarded storage."""
         buffer, _, start, _, _, _ = self._guards[value["storage"]]
         dtype = DTYPES[value["dtype"]]
         base = torch.empty(0, dtype=dtype)
@@ -109,7 +109,7 @@ class Walker:
     # --- Steps.
 
     def run(self):
-        for step in self._plan["tape"]:
+        for step in self._trace["tape"]:
             self._launch(step) if "launch" in step else self._call(step)
 
     def _argument(self, arg):
@@ -232,25 +232,25 @@ def _kernel_line(error, entries):
 
 def run(job, payload, blob, work):
     args = job["args"]
-    recording = unpack(memoryview(payload)[:args["recording"]])
-    plan = next(case["plan"] for case in recording["cases"] if case["name"] == args["case"])
+    trace = unpack(memoryview(payload)[:args["trace"]])
+    case_trace = next(case["trace"] for case in trace["cases"] if case["name"] == args["case"])
     if not args["launches"]:
-        plan["tape"] = [step for step in plan["tape"] if "launch" not in step]
-    planned = sum(math.prod(step["grid"]) for step in plan["tape"] if "launch" in step)
+        case_trace["tape"] = [step for step in case_trace["tape"] if "launch" not in step]
+    planned = sum(math.prod(step["grid"]) for step in case_trace["tape"] if "launch" in step)
     if planned > args["max_programs"]:
         raise Failure("not_interpretable", "launch", f"{planned} program instances are too many for the interpreter "
                                                      f"(limit {args['max_programs']}): this needs a GPU")
     folder = os.path.join(work, "kernels")
     os.makedirs(folder, exist_ok=True)
-    rebuilder = Rebuilder(recording["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
+    rebuilder = Rebuilder(trace["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
-    walker = Walker(plan, rebuilder, poison, backwards=args["poison"] % 2 == 1)
+    walker = Walker(case_trace, rebuilder, poison, backwards=args["poison"] % 2 == 1)
     references, area = dict(args["parameters"]), memoryview(payload)[args["tensors"]:]
-    for name, value_id, *_ in plan["parameters"]:
+    for name, value_id, *_ in case_trace["parameters"]:
         walker.bind(value_id, read_tensor(references[name], area))
     inputs = [read_tensor(spec, area) if value_id is not None else None
-              for value_id, spec in zip(plan["inputs"], args["inputs"])]
-    for value_id, tensor in zip(plan["inputs"], inputs):
+              for value_id, spec in zip(case_trace["inputs"], args["inputs"])]
+    for value_id, tensor in zip(case_trace["inputs"], inputs):
         if value_id is not None:
             walker.bind(value_id, tensor)
     try:
@@ -259,8 +259,8 @@ def run(job, payload, blob, work):
     except Failure:
         raise
     except Exception as error:
-        raise _failure(error, folder, recording["kernels"]) from None
-    return {"outputs": walker.structure(plan["outputs"], blob), "programs": walker.programs,
+        raise _failure(error, folder, trace["kernels"]) from None
+    return {"outputs": walker.structure(case_trace["outputs"], blob), "programs": walker.programs,
             "inputs_after": [None if value_id is None else walker.after(value_id, tensor, blob)
-                             for value_id, tensor in zip(plan["inputs"], inputs)],
+                             for value_id, tensor in zip(case_trace["inputs"], inputs)],
             "guards_broken": sorted(walker.broken)}

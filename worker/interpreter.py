@@ -312,7 +312,7 @@ class _Language:
 
 
 def install():
-    """Once per process, in the interpret zygote (TRITON_INTERPRET=1 is set). Everything is patched for good."""
+    """Once per process, in the interpret fork server (TRITON_INTERPRET=1 is set). Everything is patched for good."""
     np.seterr(all="ignore")
     shipped._get_np_dtype = _numpy_dtype
     shipped._patch_lang(_Language)

@@ -118,7 +118,7 @@ def renumbered(arg, order):
 
 
 class KernelTable:
-    """The KERNEL entries of one recording; equal entries (of the full and the tiny case) are stored once."""
+    """The KERNEL entries of one trace; equal entries (of the full and the tiny case) are stored once."""
 
     def __init__(self):
         self.entries = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Known values: what host code may read of a recording, because it depends on no input, weight or random number.
+# Known values: what host code may read of a trace, because it depends on no input, weight or random number.
 #
 # `[x.item() for x in torch.linspace(0, 0.1, depth)]` is honest and common. When a value is read, the tape so far is
 # walked with real tensors, as far as small deterministic results of known values go.

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# Job `record`: runs a candidate's (or a reference's) module on fake tensors; answers with a recording (docs/plan.md).
+# Job `record`: runs a candidate's (or a reference's) module on fake tensors; answers with a trace (docs/trace.md).
 import sys
 
 import fake_cuda
 import session
 from case import Case
 from failure import Failure
-from plan_format import pack
+from trace_format import pack
 from reference import ReferenceCase
 from tape import NeedRealInit
 from wire import tensor_bytes
 
 
 def record(args, work, failures=None):
-    """The recording as a dict: {"kernels", "specs", "cubins", "cases"}. Additional cases that fail are left out of it and
+    """The trace as a dict: {"kernels", "specs", "cubins", "cases"}. Additional cases that fail are left out of it and
     listed in `failures`."""
     now = session.current = session.Session()
     fake_cuda.TARGET_ARCH = int(args.get("arch", 90))
@@ -22,7 +22,7 @@ def record(args, work, failures=None):
     for spec in args["cases"]:
         case = kind(args, spec, now, work)
         try:
-            plan = _plan(case)
+            case_trace = _trace(case)
         except Failure as failure:
             if failures is None or not spec.get("additional"):
                 raise
@@ -31,14 +31,14 @@ def record(args, work, failures=None):
             continue
         parameters = [{**entry, "tensor": tensor_bytes(entry["tensor"]).tobytes()} if "tensor" in entry else entry
                       for entry in case.blob_parameters]
-        cases.append({"name": spec["name"], "plan": plan, "parameters": parameters, **case.sections,
+        cases.append({"name": spec["name"], "trace": case_trace, "parameters": parameters, **case.sections,
                       "seconds": case.seconds})
         sys.modules.pop(case.module_name, None)
     cubins = [{**entry, "tensor": binary} for entry, binary in now.cubins]
     return {"kernels": now.kernels.entries, "specs": now.specs, "cubins": cubins, "cases": cases}
 
 
-def _plan(case):
+def _trace(case):
     try:
         return case.run()
     except NeedRealInit:

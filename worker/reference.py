@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ReferenceCase: a recording of a task's own module.
+# ReferenceCase: a trace of a task's own module.
 import os
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Session: what one recording job has seen of Triton. Kernels, launches, cubins or specs (what a cubin is made from).
+# Session: what one trace job has seen of Triton. Kernels, launches, cubins or specs (what a cubin is made from).
 import dataclasses
 import hashlib
 import json
@@ -15,8 +15,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 import fake_cuda
 from failure import Failure
 from kernels import KernelTable, closure, decode_constant, encode_constant, handles, renumbered
+from trace_limits import MAX_GRID_X, MAX_GRID_YZ
 
-MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+MAX_GRID = (MAX_GRID_X, MAX_GRID_YZ, MAX_GRID_YZ)
 # What a launch may ask of the compiler. Everything else keeps Triton's default.
 ALWAYS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 OPTIONS = ALWAYS + ("enable_fp_fusion", "enable_reflect_ftz", "launch_cooperative_grid", "launch_pdl", "debug",
@@ -140,7 +141,7 @@ class Session:
 
     def launch(self, function, grid, values, num_warps, num_stages, **image):
         """`image`: cubin=index or None, and spec=index where nothing was compiled."""
-        if self.recorder is None or not (self.recorder.recording or self.collected is not None):
+        if self.recorder is None or not (self.recorder.trace or self.collected is not None):
             return
         grid = [operator.index(size) for size in grid]
         if any(size < 0 or size > limit for size, limit in zip(grid, MAX_GRID)):

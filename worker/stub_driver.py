@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Stub Triton driver: compiles for sm_90 without a GPU, keeps the cubins, and records launches instead of making them.
 #
-# Covers kernel[grid](...), .run, .warmup, heuristics and autotune (every configuration, at most MAX_CONFIGS).
+# Covers kernel[grid](...), .run, .warmup, heuristics and autotune (every configuration, at most MAX_CHOICES).
 import functools
 import time
 
@@ -16,8 +16,8 @@ from triton.runtime.jit import JITFunction
 import fake_cuda
 import session
 from cubin_info import resources
+from trace_limits import MAX_CHOICES
 
-MAX_CONFIGS = 16
 
 
 class _Launcher:
@@ -189,10 +189,10 @@ def _autotuned(plain):
     """Launches every configuration off the tape, then the first that compiles on it, with all of them as choices."""
     def run(tuner, *args, **kwargs):
         now = session.current
-        if now is None or now.recorder is None or not now.recorder.recording or now.collected is not None:
+        if now is None or now.recorder is None or not now.recorder.trace or now.collected is not None:
             return plain(tuner, *args, **kwargs)
         tuner.nargs = dict(zip(tuner.arg_names, args))
-        configs = tuner.prune_configs(kwargs)[:MAX_CONFIGS] if len(tuner.configs) > 1 else tuner.configs
+        configs = tuner.prune_configs(kwargs)[:MAX_CHOICES] if len(tuner.configs) > 1 else tuner.configs
         if len(configs) == 1:
             chosen, choices = configs[0], None
         else:
@@ -234,7 +234,7 @@ def _try(tuner, configs, args, kwargs, now):
 
 
 def install():
-    """Once per process, in the record zygote."""
+    """Once per process, in the record fork server."""
     triton.runtime.driver.set_active(StubDriver())
     JITFunction._do_compile = _compile(JITFunction._do_compile)
     autotuner.Autotuner.run = _autotuned(autotuner.Autotuner.run)

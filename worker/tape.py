@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Recorder: writes host code down as an SSA tape of ATen calls and Triton launches (a PLAN of PROTOCOL.md).
+# Recorder: writes host code down as an SSA tape of ATen calls and Triton launches (a CASE_TRACE of PROTOCOL.md).
 #
 # One forward() at least; __init__ and get_inputs() before it where a case wants them on the tape.
 # A dispatch mode above the fake mode sees every ATen call. Composite operations are decomposed first, so that layout
@@ -46,7 +46,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self, fake_mode):
         super().__init__()
         self.fake_mode = fake_mode
-        self.recording = False
+        self.trace = False
         self.phase = "forward"
         self.all_on_cuda = False    # In __init__ and get_inputs(): what they make is moved to the GPU before forward().
         self.known = KnownValues(self)
@@ -177,11 +177,11 @@ class Recorder(TorchDispatchMode):
     @contextlib.contextmanager
     def paused(self):
         """Nothing is recorded inside: the autotuner tries configurations."""
-        saved, self.recording = self.recording, False
+        saved, self.trace = self.trace, False
         try:
             yield
         finally:
-            self.recording = saved
+            self.trace = saved
 
     # --- ATen calls.
 
@@ -195,7 +195,7 @@ class Recorder(TorchDispatchMode):
         with fake_cuda.truth():
             if func is torch.ops.prim.device.default:
                 return args[0].device
-            if not self.recording or func.namespace == "prim":
+            if not self.trace or func.namespace == "prim":
                 return func(*args, **kwargs)
             try:
                 if fake_cuda.names_cuda(kwargs.get("device")):  # torch.ops.aten.* called directly: no function mode.
@@ -317,7 +317,7 @@ class Recorder(TorchDispatchMode):
             return {"value": repr(out) if isinstance(out, float) and out - out != 0 else out}
         raise Failure("forward_failed", "forward", f"forward() returns a {type(out).__name__}, not tensors")
 
-    def plan(self, inputs, outputs):
+    def case_trace(self, inputs, outputs):
         return {"values": self.values, "inputs": inputs, "parameters": self.parameters, "tape": self.tape,
                 "outputs": outputs}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A task that calls most of what references call. The warm-up reads this file as text and records it, so that the first
-# use of each operation (its schema, its decomposition, its shape function) is paid for by the zygote, not by every job.
+# use of each operation (its schema, its decomposition, its shape function) is paid for by the fork server, not by every job.
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

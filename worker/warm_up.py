@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Warm-up: everything a job would otherwise import, compile or initialise for itself is done once, in the zygote.
+# Warm-up: everything a job would otherwise import, compile or initialise for itself is done once, in the fork server.
 import ctypes
 import logging
 import os
@@ -152,25 +152,25 @@ def _interpret(folder):
 
 
 def _interpreter_job():
-    """(job, payload) of a hand-made recording that launches the kernel above."""
+    """(job, payload) of a hand-made trace that launches the kernel above."""
     import ast
-    from plan_format import pack
+    from trace_format import pack
     text = {node.name: ast.get_source_segment(CANDIDATE, node) for node in ast.parse(CANDIDATE).body
             if isinstance(node, ast.FunctionDef)}
     value = {"shape": [8, 8], "stride": [8, 1], "offset": 0, "dtype": "float32"}
     module = {"name": "tl", "kind": "module", "path": "triton.language"}
-    plan = {"values": [{"id": i, "storage": i, **value} for i in range(3)], "inputs": [0],
+    case_trace = {"values": [{"id": i, "storage": i, **value} for i in range(3)], "inputs": [0],
             "parameters": [["w", 1]], "outputs": {"id": 2},
             "tape": [{"op": "aten.empty_like.default", "args": [{"t": 0}], "kwargs": {}, "out": {"id": 2}},
                      {"launch": 1, "grid": [2, 1, 1], "cubin": None, "num_warps": 4, "num_stages": 3, "line": 1,
                       "args": [["x_ptr", {"t": 0}], ["w_ptr", {"t": 1}], ["y_ptr", {"t": 2}], ["rows", {"i": 8}],
                                ["n", {"i": 8}], ["BLOCK", {"i": 16}]]}]}
-    recording = pack({
+    trace = pack({
         "kernels": [{"name": "half", "source": text["half"], "globals": [module], "line": 1},
                     {"name": "kernel", "source": text["kernel"],
                      "globals": [module, {"name": "half", "kind": "jit", "kernel": 0}], "line": 1}],
-        "cubins": [], "cases": [{"name": "full", "plan": plan, "parameters": []}]})
+        "cubins": [], "cases": [{"name": "full", "trace": case_trace, "parameters": []}]})
     ref = {"shape": [8, 8], "dtype": "float32", "offset": 0, "nbytes": 256}
-    job = {"args": {"recording": len(recording), "tensors": len(recording), "case": "full", "launches": True, "parameters": [["w", ref]],
+    job = {"args": {"trace": len(trace), "tensors": len(trace), "case": "full", "launches": True, "parameters": [["w", ref]],
                     "inputs": [ref], "poison": 1, "max_programs": 100}}
-    return job, recording + bytes(256)
+    return job, trace + bytes(256)

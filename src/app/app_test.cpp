@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "app/assemble.h"
-#include "app/pipeline.h"
-#include "base/build_paths.h"
+#include "app/train/pipeline.h"
+#include "base/process/build_paths.h"
 
 namespace tritonrl::app_test {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/assemble.h"
 
-#include "base/build_paths.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
 #include "ext/curriculum/curriculum.h"

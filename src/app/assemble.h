@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/config.h"
-#include "data/task_sampler.h"
+#include "data/tasks/task_sampler.h"
 #include "rollout/rollout_source.h"
 #include "train/rewards.h"
 

@@ -140,7 +140,7 @@ struct RlConfig {
 enum class BestBy { kTraining, kHeldout };
 constexpr auto enum_names(BestBy) { return std::array{"training", "heldout"}; }
 
-// Which checkpoints of a run are kept, and what is done with each. The state that a run goes on from is always kept.
+// Which checkpoints of a run are kept, and what is done with each. The state that a run continues from is always kept.
 struct CheckpointConfig {
   int64_t every_updates = 100;
   int64_t keep_last = 0;
@@ -207,9 +207,9 @@ struct Config {
     v("checkpoint", checkpoint, "what is kept of a run, and a command for each checkpoint");
     v("reward", reward, "from verdict to number");
     v("verify", verify, "the verifier");
-    v("cases", cases, "inputs that candidates are tried on (verify/case_source.h)");
+    v("cases", cases, "inputs that candidates are tried on (verify/execute/case_source.h)");
     v("stages", stages, "order of the verifier's stages (verify/stage_order.h); the verdict is the same");
-    v("timing", timing, "timing of candidates on a GPU (verify/timing_protocol.h)");
+    v("timing", timing, "timing of candidates on a GPU (verify/execute/timing_protocol.h)");
     v("eval", eval, "held-out evaluation");
   }
   void validate() const;

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <thread>
 
-#include "app/pipeline.h"
-#include "base/build_paths.h"
+#include "app/train/pipeline.h"
+#include "base/process/build_paths.h"
 #include "model/cpu/kernels.h"
 #include "model/device.h"
 

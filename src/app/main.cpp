@@ -8,11 +8,11 @@
 #include <exception>
 #include <filesystem>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "base/check.h"
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "base/log.h"
+#include "base/process/interrupt.h"
 #include "base/text.h"
 
 namespace {
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     log_error(e.what());
     return e.exit_code();
   } catch (const Interrupted&) {
-    log_warn("stopped; the same command goes on where this one ended");
+    log_warn("stopped; the same command continues where this one ended");
     return 130;
   } catch (const std::filesystem::filesystem_error& e) {  // A full disk, a folder without permission.
     log_error(environment_error(e.code().message(), e.path1().string()).what());

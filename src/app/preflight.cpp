@@ -5,7 +5,7 @@
 
 #include "app/assemble.h"
 #include "model/device.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 namespace tritonrl {
 

@@ -10,13 +10,13 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "base/json.h"
+#include "base/files/json.h"
+#include "base/files/run_dir.h"
+#include "base/files/secure_hash.h"
 #include "base/log.h"
-#include "base/memory.h"
+#include "base/process/interrupt.h"
+#include "base/process/memory.h"
 #include "base/rng.h"
-#include "base/run_dir.h"
-#include "base/secure_hash.h"
 #include "base/stats.h"
 #include "base/text.h"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/files/json.h"
 
 namespace tritonrl::config_test {
 namespace {

@@ -43,18 +43,18 @@ class OnceCache {
     if (known.valid()) return known.get();
     try {
       V value = std::forward<Make>(make)();
-      settle(key, cost_(value));
+      complete(key, cost_(value));
       promise.set_value(value);
       return value;
     } catch (...) {
-      settle(key, -1);
+      complete(key, -1);
       promise.set_exception(std::current_exception());
       throw;
     }
   }
 
  private:
-  void settle(const K& key, int64_t cost) {
+  void complete(const K& key, int64_t cost) {
     std::lock_guard lock(mutex_);
     if (cost < 0) {
       values_.erase(key);

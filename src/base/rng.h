@@ -38,7 +38,7 @@ class Rng {
     return items[below(static_cast<int64_t>(items.size()))];
   }
 
-  // Position, for checkpoints: Rng::restore(rng.key(), rng.counter()) goes on exactly where rng is.
+  // Position, for checkpoints: Rng::restore(rng.key(), rng.counter()) continues exactly where rng is.
   uint64_t key() const { return key_; }
   uint64_t counter() const { return counter_; }
   static Rng restore(uint64_t key, uint64_t counter);

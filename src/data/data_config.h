@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/config.h"
-#include "data/graphs/graph_synth.h"
-#include "data/split.h"
-#include "data/task_file.h"
-#include "data/task_sampler.h"
+#include "data/synth/graph_synth.h"
+#include "data/tasks/split.h"
+#include "data/tasks/task_file.h"
+#include "data/tasks/task_sampler.h"
 
 namespace tritonrl {
 
@@ -38,7 +38,8 @@ struct DataConfig {
     v("train", train, "supervised tasks from a file; they need solutions");
     v("rl", rl, "tasks to sample rollouts for, from a file");
     v("heldout", heldout, "evaluation tasks from a file (see eval.tasks too)");
-    v("refuse_leaks", refuse_leaks, "classes of leaks that stop a run, where tasks come from files (data/leaks.h)");
+    v("refuse_leaks", refuse_leaks,
+      "classes of leaks that stop a run, where tasks come from files (data/tasks/leaks.h)");
     v("sampler", sampler, "which tasks a step of reinforcement learning works on");
   }
   void validate() const {

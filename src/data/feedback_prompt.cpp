@@ -2,23 +2,23 @@
 #include "data/feedback_prompt.h"
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/text.h"
 
 namespace tritonrl {
 namespace {
 
-constexpr char kPlaceHolder[] = "{{feedback}}";
+constexpr char kFeedbackPlace[] = "{{feedback}}";
 
 std::string checked(const std::string& text, const std::string& path) {
   std::string trimmed = trim(text);
-  size_t first = trimmed.find(kPlaceHolder);
+  size_t first = trimmed.find(kFeedbackPlace);
   if (first == std::string::npos) {
-    throw usage_error(cat("a feedback text has no ", kPlaceHolder), path,
-                      cat("put ", kPlaceHolder, " where the verdict belongs, above and below a line ---"));
+    throw usage_error(cat("a feedback text has no ", kFeedbackPlace), path,
+                      cat("put ", kFeedbackPlace, " where the verdict belongs, above and below a line ---"));
   }
-  if (trimmed.find(kPlaceHolder, first + 1) != std::string::npos) {
-    throw usage_error(cat("a feedback text has more than one ", kPlaceHolder), path);
+  if (trimmed.find(kFeedbackPlace, first + 1) != std::string::npos) {
+    throw usage_error(cat("a feedback text has more than one ", kFeedbackPlace), path);
   }
   return trimmed;
 }
@@ -42,7 +42,7 @@ FeedbackPrompt FeedbackPrompt::load(const std::string& path) {
 }
 
 Message FeedbackPrompt::render(const std::string& feedback, bool correct) const {
-  return {"user", replace_all(correct ? correct_ : wrong_, kPlaceHolder, feedback)};
+  return {"user", replace_all(correct ? correct_ : wrong_, kFeedbackPlace, feedback)};
 }
 
 }  // namespace tritonrl

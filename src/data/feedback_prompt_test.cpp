@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/build_paths.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files/json.h"
+#include "base/process/build_paths.h"
 
 namespace tritonrl::feedback_prompt_test {
 namespace {

@@ -8,7 +8,7 @@
 namespace tritonrl {
 
 namespace {
-constexpr char kPlaceHolder[] = "{{source}}";
+constexpr char kSourcePlace[] = "{{source}}";
 }
 
 PromptTemplate PromptTemplate::load(const std::string& path) {
@@ -25,14 +25,14 @@ PromptTemplate PromptTemplate::load(const std::string& path) {
   PromptTemplate result;
   result.system_ = trim(system);
   result.user_ = trim(user);
-  size_t first = result.user_.find(kPlaceHolder);
+  size_t first = result.user_.find(kSourcePlace);
   if (first == std::string::npos) {
-    throw usage_error(cat("prompt has no ", kPlaceHolder, has_rule ? " below the line ---" : ""), path,
-                      cat("put ", kPlaceHolder, " where the task's source belongs"));
+    throw usage_error(cat("prompt has no ", kSourcePlace, has_rule ? " below the line ---" : ""), path,
+                      cat("put ", kSourcePlace, " where the task's source belongs"));
   }
-  bool twice = result.user_.find(kPlaceHolder, first + 1) != std::string::npos;
-  if (twice || result.system_.find(kPlaceHolder) != std::string::npos) {
-    throw usage_error(cat("prompt has more than one ", kPlaceHolder), path);
+  bool twice = result.user_.find(kSourcePlace, first + 1) != std::string::npos;
+  if (twice || result.system_.find(kSourcePlace) != std::string::npos) {
+    throw usage_error(cat("prompt has more than one ", kSourcePlace), path);
   }
   return result;
 }
@@ -40,7 +40,7 @@ PromptTemplate PromptTemplate::load(const std::string& path) {
 std::vector<Message> PromptTemplate::render(const Task& task) const {
   std::vector<Message> messages;
   if (!system_.empty()) messages.push_back({"system", system_});
-  messages.push_back({"user", replace_all(user_, kPlaceHolder, trim(task.source))});
+  messages.push_back({"user", replace_all(user_, kSourcePlace, trim(task.source))});
   return messages;
 }
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/build_paths.h"
 #include "base/error.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
 #include "data/sft_example.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/stats.h"
 #include "rollout/record.h"
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "verify/made_up_finding.h"
+#include "support/made_up_finding.h"
 
 namespace tritonrl::metrics_test {
 namespace {

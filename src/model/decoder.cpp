@@ -76,7 +76,7 @@ at::Tensor Decoder::step(const at::Tensor& columns_3T, int64_t longest) {
         step.graph = graphs_->record(work);
       } catch (const std::exception& e) {
         const auto* torch = dynamic_cast<const c10::Error*>(&e);
-        log_warn(cat("generation goes on without CUDA graphs, which is slower: ",
+        log_warn(cat("generation continues without CUDA graphs, which is slower: ",
                      torch ? torch->what_without_backtrace() : e.what()));
         at::Tensor columns = step.columns_3T;
         steps_.clear();

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "model/cuda/graph.h"
-#include "model/weights.h"
+#include "model/files/weights.h"
 
 namespace tritonrl {
 

@@ -8,10 +8,10 @@
 #include <functional>
 #include <limits>
 
-#include "base/build_paths.h"
 #include "base/error.h"
+#include "base/process/build_paths.h"
 #include "model/decoder.h"
-#include "model/tensor_io.h"
+#include "model/files/tensor_io.h"
 #include "model/train_graph.h"
 
 namespace tritonrl::int8_test {

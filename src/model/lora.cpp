@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/check.h"
-#include "base/json.h"
-#include "model/tensor_io.h"
+#include "base/files/json.h"
+#include "model/files/tensor_io.h"
 
 namespace tritonrl {
 

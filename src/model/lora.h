@@ -6,7 +6,7 @@
 // adapter_model.safetensors.
 //
 // Full fine-tuning takes the adapter's place everywhere: with `full` every weight is a parameter
-// (model/full_weights.h), there are no pairs, and the base beside it only says what the model was before.
+// (model/files/full_weights.h), there are no pairs, and the base beside it only says what the model was before.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 #include "base/config.h"
 #include "base/rng.h"
-#include "model/full_weights.h"
+#include "model/files/full_weights.h"
 
 namespace tritonrl {
 

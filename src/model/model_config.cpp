@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/text.h"
 
 namespace tritonrl {

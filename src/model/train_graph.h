@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "model/files/weights.h"
 #include "model/lora.h"
-#include "model/weights.h"
 
 namespace tritonrl {
 

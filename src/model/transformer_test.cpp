@@ -7,13 +7,13 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/build_paths.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files/json.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
 #include "model/decoder.h"
-#include "model/merge_folder.h"
-#include "model/tensor_io.h"
+#include "model/files/merge_folder.h"
+#include "model/files/tensor_io.h"
 #include "model/train_graph.h"
 
 namespace tritonrl::transformer_test {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "base/build_paths.h"
+#include "base/process/build_paths.h"
 #include "model/train_graph.h"
 
 namespace tritonrl::generate_test {

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/build_paths.h"
 #include "base/error.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
-#include "policy/tiny_model.h"
+#include "support/tiny_model.h"
 
 namespace tritonrl::policy_test {
 namespace {

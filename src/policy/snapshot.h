@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PolicySnapshot: a policy as it was when the snapshot was taken. It answers prompts, and goes on doing so from the
+// PolicySnapshot: a policy as it was when the snapshot was taken. It answers prompts, and continues doing so from the
 // same weights while the policy itself is being trained.
 //
 // The weights are a merged copy, or the policy's own where nothing is merged into them; both live as long as a snapshot
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "data/prompt.h"
-#include "model/chat_template.h"
-#include "model/tokenizer.h"
+#include "model/tokenizer/chat_template.h"
+#include "model/tokenizer/tokenizer.h"
 #include "policy/generate.h"
 #include "policy/rollout.h"
 

@@ -162,7 +162,7 @@ Chart heldout_chart(const AblationPage& page, const std::string& level) {
   std::vector<int64_t> steps = steps_of(page, level, true);
   constexpr const char* kColours[] = {"c-line", "c-orange", "c-green", "c-vermilion", "c-purple", "c-sky", "c-grey"};
   Chart chart;
-  chart.title = cat("Correct on level ", level, " while RL goes on");
+  chart.title = cat("Correct on level ", level, " during RL");
   chart.x_label = "step";
   chart.y_label = "% correct";
   chart.join_gaps = true;  // Cells need not be evaluated after the same steps.

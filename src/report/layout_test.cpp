@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "report/story.h"
+#include "report/sections.h"
 
 namespace tritonrl::reporting::layout_test {
 namespace {

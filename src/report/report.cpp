@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/report.h"
 
-#include "base/json.h"
+#include "base/files/json.h"
 #include "report/layout.h"
-#include "report/story.h"
+#include "report/sections.h"
 
 namespace tritonrl {
 

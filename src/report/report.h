@@ -2,7 +2,7 @@
 // Report: a run directory in, report.md and a self-contained report.html out. Always regenerable; never needs a GPU or
 // torch.
 //
-// start here -> run_data.h (what is read) -> story.h (what is said) -> layout.h (how it is set).
+// start here -> run_data.h (what is read) -> sections.h (what is said) -> layout.h (how it is set).
 // Candidates' code and messages are hostile text: every byte of them is escaped by the renderers, and the page's
 // content security policy lets no script run; there is none.
 #pragma once

@@ -9,14 +9,14 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "base/build_paths.h"
 #include "base/error.h"
+#include "base/process/build_paths.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "report/ablation_page.h"
 #include "report/layout.h"
-#include "report/made_up_run.h"
-#include "report/story.h"
+#include "report/sections.h"
+#include "support/made_up_run.h"
 
 namespace tritonrl::report_test {
 namespace {

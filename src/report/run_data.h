@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/files/json.h"
 #include "eval/metrics.h"
 
 namespace tritonrl {

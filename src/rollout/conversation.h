@@ -6,10 +6,10 @@
 // A trajectory ends
 //   - after the last turn;
 //   - with a harness fault: there is nothing to tell, and no score for that turn;
-//   - with a correct answer, as stop_when_correct says. Kevin and Dr. Kernel go on and ask for a faster one, so does
+//   - with a correct answer, as stop_when_correct says. Kevin and Dr. Kernel continue and ask for a faster one, so does
 //     "never". "untimed" does so only where the time was measured: without it the policy would be asked for something
 //     that nobody can tell it has reached, and could only lose. "always" is for counting correct answers;
-//   - when the next prompt would be longer than policy.max_prompt_tokens: counted (Verified::too_long), not cut,
+//   - when the next prompt would be longer than policy.max_prompt_tokens: counted (Rollouts::too_long), not cut,
 //     because a conversation without its beginning is another task.
 //
 // The prompt of a turn is the whole conversation before it, rendered by the model's chat template from the texts, as
@@ -58,10 +58,10 @@ struct Speakers {
 
 // Goes on from first answers and their verdicts. Appends to each group's samples those of turn 2, then of turn 3, ...,
 // each by trajectory, and adds to too_long. REQUIRES: a stream for each group.
-void go_on(Verified* verified, std::span<const Rng> streams, const TurnRules& rules, const Speakers& speakers);
+void further_turns(Rollouts* rollouts, std::span<const Rng> streams, const TurnRules& rules, const Speakers& speakers);
 
 // roll_out_and_verify, and then the other turns. With rules.turns = 1 it is roll_out_and_verify, bit for bit.
-Verified hold_conversations(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
+Rollouts hold_conversations(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
                             int64_t samples, const SamplingConfig& sampling, const Rng& rng, const TurnRules& rules,
                             const Collecting& how);
 

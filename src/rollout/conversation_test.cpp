@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <set>
 
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/text.h"
-#include "verify/made_up_finding.h"
+#include "support/made_up_finding.h"
 
 namespace tritonrl::conversation_test {
 namespace {
@@ -34,9 +34,9 @@ Verdict verdict_of(const std::string& text) {
 // One task; what its trajectories say at turn 1, 2, ...
 class Conversation : public testing::Test {
  protected:
-  Verified hold(const std::vector<std::vector<std::string>>& lines, int64_t turns, const std::string& stop,
+  Rollouts hold(const std::vector<std::vector<std::string>>& lines, int64_t turns, const std::string& stop,
                 int64_t longest = 1000) {
-    Verified verified;
+    Rollouts rollouts;
     Group group;
     group.task.id = "t";
     group.task.source = "SOURCE";
@@ -44,7 +44,7 @@ class Conversation : public testing::Test {
       group.samples.push_back({{{1}, {0}, true, lines[t][0]}, verdict_of(lines[t][0])});
       group.samples.back().rollout.trajectory = static_cast<int64_t>(t);
     }
-    verified.groups.push_back(group);
+    rollouts.groups.push_back(group);
     std::string file = testing::TempDir() + "/conversation_test_feedback.txt";
     write_file(file, "MEND {{feedback}}\n---\nFASTER {{feedback}}");
     TurnRules rules;
@@ -77,13 +77,13 @@ class Conversation : public testing::Test {
       return said;
     };
     std::vector<Rng> streams = {Rng(7)};
-    go_on(&verified, streams, rules, speakers);
-    return verified;
+    further_turns(&rollouts, streams, rules, speakers);
+    return rollouts;
   }
 
-  static std::string texts(const Verified& verified) {
+  static std::string texts(const Rollouts& rollouts) {
     std::string out;
-    for (const Sample& sample : verified.groups[0].samples) {
+    for (const Sample& sample : rollouts.groups[0].samples) {
       const Rollout& r = sample.rollout;
       out += cat(r.trajectory, ".", r.turn, " ", r.text, "; ");
     }
@@ -96,13 +96,13 @@ class Conversation : public testing::Test {
 };
 
 TEST_F(Conversation, EachTrajectoryGoesOnByItselfUntilItIsRight) {
-  Verified verified = hold({{"a", "b", "c"}, {"right", "?"}, {"d", "right", "?"}}, 3, "always");
-  EXPECT_EQ(texts(verified), "0.1 a; 1.1 right; 2.1 d; 0.2 b; 2.2 right; 0.3 c; ");
-  const std::vector<Sample>& samples = verified.groups[0].samples;
+  Rollouts rollouts = hold({{"a", "b", "c"}, {"right", "?"}, {"d", "right", "?"}}, 3, "always");
+  EXPECT_EQ(texts(rollouts), "0.1 a; 1.1 right; 2.1 d; 0.2 b; 2.2 right; 0.3 c; ");
+  const std::vector<Sample>& samples = rollouts.groups[0].samples;
   ASSERT_EQ(samples.size(), 6u);
   EXPECT_TRUE(samples[4].verdict.correct());
   EXPECT_EQ(ids_, (std::vector<std::string>{"t#0.2", "t#2.2", "t#0.3"}));
-  EXPECT_EQ(verified.too_long, 0);
+  EXPECT_EQ(rollouts.too_long, 0);
   EXPECT_EQ(samples[0].rollout.feedback, "MEND The code breaks a rule of the task: about a");
   EXPECT_EQ(samples[1].rollout.feedback, "");
   EXPECT_EQ(samples[5].rollout.feedback, "");
@@ -127,7 +127,7 @@ TEST_F(Conversation, ThePromptIsTheWholeConversation) {
 TEST_F(Conversation, ACorrectAnswerMayBecomeFaster) {
   std::vector<std::vector<std::string>> lines = {{"right", "x"}, {"fast", "y"}};
   EXPECT_EQ(texts(hold(lines, 2, "always")), "0.1 right; 1.1 fast; ");
-  Verified timed = hold(lines, 2, "untimed");
+  Rollouts timed = hold(lines, 2, "untimed");
   EXPECT_EQ(texts(timed), "0.1 right; 1.1 fast; 1.2 y; ");
   EXPECT_EQ(timed.groups[0].samples[1].rollout.feedback,
             "FASTER The answer is correct. It takes 1.0 us, the reference 2.0 us: 2.00 times as fast.");
@@ -135,19 +135,19 @@ TEST_F(Conversation, ACorrectAnswerMayBecomeFaster) {
 }
 
 TEST_F(Conversation, AHarnessFaultEndsATrajectory) {
-  Verified verified = hold({{"fault", "?"}, {"a", "fault", "?"}}, 3, "never");
-  EXPECT_EQ(texts(verified), "0.1 fault; 1.1 a; 1.2 fault; ");
-  EXPECT_TRUE(verified.groups[0].samples[2].verdict.is_harness_fault());
+  Rollouts rollouts = hold({{"fault", "?"}, {"a", "fault", "?"}}, 3, "never");
+  EXPECT_EQ(texts(rollouts), "0.1 fault; 1.1 a; 1.2 fault; ");
+  EXPECT_TRUE(rollouts.groups[0].samples[2].verdict.is_harness_fault());
 }
 
 TEST_F(Conversation, APromptThatIsTooLongEndsItAndIsCounted) {
-  Verified verified = hold({{"a", "b", "c"}, {"d", "e", "f"}}, 3, "always", 4);  // Turn 3's prompt would have 5 tokens.
-  EXPECT_EQ(texts(verified), "0.1 a; 1.1 d; 0.2 b; 1.2 e; ");
-  EXPECT_EQ(verified.too_long, 2);
-  EXPECT_EQ(verified.groups[0].samples[2].rollout.feedback, "");  // It was not told.
+  Rollouts rollouts = hold({{"a", "b", "c"}, {"d", "e", "f"}}, 3, "always", 4);  // Turn 3's prompt would have 5 tokens.
+  EXPECT_EQ(texts(rollouts), "0.1 a; 1.1 d; 0.2 b; 1.2 e; ");
+  EXPECT_EQ(rollouts.too_long, 2);
+  EXPECT_EQ(rollouts.groups[0].samples[2].rollout.feedback, "");  // It was not told.
 }
 
-// Draws depend on the task, the trajectory and the turn; not on which others go on.
+// Draws depend on the task, the trajectory and the turn; not on which others continue.
 TEST_F(Conversation, StreamsBelongToTrajectoryAndTurn) {
   hold({{"a", "b", "c"}, {"d", "e", "f"}}, 3, "always");
   ASSERT_EQ(keys_.size(), 4u);

@@ -6,9 +6,9 @@
 
 namespace tritonrl {
 
-std::vector<EvalRecord> records_of(const Verified& verified) {
+std::vector<EvalRecord> records_of(const Rollouts& rollouts) {
   std::vector<EvalRecord> records;
-  for (const Group& group : verified.groups) {
+  for (const Group& group : rollouts.groups) {
     for (const Sample& sample : group.samples) {
       const Rollout& rollout = sample.rollout;
       EvalRecord record;

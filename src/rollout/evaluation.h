@@ -49,7 +49,7 @@ struct EvalConfig {
 };
 
 // One record an answer, in the order of tasks, turns and samples.
-std::vector<EvalRecord> records_of(const Verified& verified);
+std::vector<EvalRecord> records_of(const Rollouts& rollouts);
 
 // Records as JSON lines, so that a run can be resumed and looked into.
 void save_records(const std::filesystem::path& path, const std::vector<EvalRecord>& records);

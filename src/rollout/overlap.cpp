@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/check.h"
-#include "base/interrupt.h"
 #include "base/log.h"
+#include "base/process/interrupt.h"
 #include "base/text.h"
 
 namespace tritonrl {

@@ -5,8 +5,8 @@
 // Answers, verdicts and their order are the same either way, since a verdict depends on the candidate alone (with
 // verify.seed set; times from a GPU are never the same twice). Overlap is for a policy on a GPU: on the CPU both want
 // the same cores, and sampling waits at each layer for its slowest thread. Where sampler and verifier share a GPU,
-// sampling stops between two tokens while a kernel is being timed (base/shared_device.h): whatever is measured is
-// measured on a quiet GPU.
+// sampling stops between two tokens while a kernel is being timed (base/process/shared_device.h): whatever is measured
+// is measured on a quiet GPU.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ struct Collecting {
   RolloutJournal* journal = nullptr;  // Keeps what comes; what it holds is neither drawn nor verified again.
   // Called once, on the calling thread, when nothing more will be drawn.
   std::function<void()> on_sampled = {};
-  // Asked between two tokens: is this to end with Interrupted, for another reason than base/interrupt.h's?
+  // Asked between two tokens: is this to end with Interrupted, for another reason than base/process/interrupt.h's?
   std::function<bool()> stopped = {};
 };
 

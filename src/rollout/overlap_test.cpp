@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "verify/fake_jobs.h"
+#include "support/fake_jobs.h"
 
 namespace tritonrl::overlap_test {
 namespace {

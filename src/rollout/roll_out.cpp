@@ -8,7 +8,7 @@
 
 namespace tritonrl {
 
-void Verified::add(Verified more) {
+void Rollouts::add(Rollouts more) {
   std::move(more.groups.begin(), more.groups.end(), std::back_inserter(groups));
   times.add(more.times);
   tokens += more.tokens;
@@ -16,7 +16,7 @@ void Verified::add(Verified more) {
   staleness = more.staleness;
 }
 
-Verified roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
+Rollouts roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
                              int64_t samples, const SamplingConfig& sampling, const Rng& rng, const Collecting& how) {
   std::vector<Candidate> candidates;
   for (const Task& task : tasks) {
@@ -37,7 +37,7 @@ Verified roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, s
   };
   Collected all = sample_and_verify(verifier, std::move(candidates), draw, how, 1,
                                     verifier.shared_device(policy.weights().device.str()));
-  Verified out;
+  Rollouts out;
   for (size_t g = 0; g < tasks.size(); ++g) {
     Group& group = out.groups.emplace_back(Group{tasks[g], {}});
     for (int64_t s = 0; s < samples; ++s) {

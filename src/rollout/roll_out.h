@@ -11,7 +11,7 @@
 namespace tritonrl {
 
 // Samples with their verdicts, and how long they took.
-struct Verified {
+struct Rollouts {
   std::vector<Group> groups;
   PhaseTimes times;
   int64_t tokens = 0;     // Of all answers.
@@ -19,11 +19,11 @@ struct Verified {
   int64_t staleness = 0;  // Updates between the policy that drew them and the one they train.
 
   // Those of another round of the same step. Staleness is the last one's.
-  void add(Verified more);
+  void add(Rollouts more);
 };
 
 // One answer a sample, in the order of the tasks. Throws Interrupted when asked to stop.
-Verified roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
+Rollouts roll_out_and_verify(const PolicySnapshot& policy, Verifier& verifier, std::span<const Task> tasks,
                              int64_t samples, const SamplingConfig& sampling, const Rng& rng, const Collecting& how);
 
 }  // namespace tritonrl

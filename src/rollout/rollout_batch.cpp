@@ -32,7 +32,7 @@ void RolloutBatch::run() {
     Collecting how{work_.what, work_.stream, work_.journal.get()};
     how.on_sampled = [&] { say(false); };
     how.stopped = [this] { return stopped_.load(); };
-    verified_ =
+    rollouts_ =
         hold_conversations(policy_, verifier_, work_.tasks, work_.samples, work_.sampling, work_.rng, work_.turns, how);
   } catch (...) {
     problem_ = std::current_exception();
@@ -57,9 +57,9 @@ void RolloutBatch::wait_done() {
   if (problem_) std::rethrow_exception(problem_);
 }
 
-Verified RolloutBatch::take() {
+Rollouts RolloutBatch::take() {
   wait_done();
-  return std::move(verified_);
+  return std::move(rollouts_);
 }
 
 }  // namespace tritonrl

@@ -4,7 +4,7 @@
 //
 //   RolloutBatch batch(policy.snapshot(), verifier, work);
 //   batch.wait_sampled();                  // the policy's device is free again; verdicts may still be coming
-//   Verified verified = batch.take();
+//   Rollouts rollouts = batch.take();
 //
 // Answers are those of the same work on the caller's thread, bit for bit on the CPU. On a GPU the thread has a stream
 // of its own. Thread rule: one thread uses a batch. Snapshot and verifier are used by the batch's thread until take()
@@ -47,7 +47,7 @@ class RolloutBatch {
   // threw.
   void wait_sampled();
   void wait_done();  // Nothing is under way any more.
-  Verified take();
+  Rollouts take();
   // now_s() when the last answer was there; infinity before.
   double busy_until();
   RolloutJournal* journal() const { return work_.journal.get(); }
@@ -63,7 +63,7 @@ class RolloutBatch {
   std::condition_variable changed_;
   bool sampled_ = false, done_ = false;
   double sampled_at_ = 0;
-  Verified verified_;
+  Rollouts rollouts_;
   std::exception_ptr problem_;
   std::thread thread_;
 };

@@ -3,7 +3,7 @@
 
 #include <system_error>
 
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/text.h"
 
 namespace tritonrl {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RolloutJournal: answers and verdicts on disk as they come, so that sampling and verifying that was stopped goes on
+// RolloutJournal: answers and verdicts on disk as they come, so that sampling and verifying that was stopped continues
 // behind the last of them.
 //
 //   RolloutJournal journal(file, "rl/step_3 ...");  // with what an earlier process left there of the same work
@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-#include "base/line_file.h"
+#include "base/files/line_file.h"
 #include "policy/generate.h"
 #include "verify/verdict.h"
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/json.h"
-#include "verify/made_up_finding.h"
+#include "base/files/json.h"
+#include "support/made_up_finding.h"
 
 namespace tritonrl::rollout_journal_test {
 namespace {

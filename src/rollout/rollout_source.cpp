@@ -57,24 +57,24 @@ RolloutWork RolloutSource::work(int64_t step, int64_t round, const Assignment& w
       pending(step, round),
       cat(work.what, " round ", round, " by ", what.policy, " on ", join(ids_of(what.tasks), " ")));
   if (int64_t found = work.journal->answers_found(); found > 0) {
-    log_info(cat(work.what, ": goes on behind ", found, " answers and ", work.journal->verdicts_found(), " verdicts"));
+    log_info(cat(work.what, ": continues after ", found, " answers and ", work.journal->verdicts_found(), " verdicts"));
   }
   return work;
 }
 
-Verified RolloutSource::roll_out(int64_t step, int64_t round, const std::vector<Task>& tasks, Policy& policy,
+Rollouts RolloutSource::roll_out(int64_t step, int64_t round, const std::vector<Task>& tasks, Policy& policy,
                                  const std::string& name) {
   if (rules_.staleness > 0) {
     assigned_.try_emplace(step, Assignment{tasks, name, step - 1});
     return collect_ahead(step, policy, name);
   }
   RolloutWork todo = work(step, round, {tasks, name, step - 1}, policy);
-  Verified verified = hold_conversations(policy.snapshot(), verifier_(), todo.tasks, todo.samples, todo.sampling,
+  Rollouts rollouts = hold_conversations(policy.snapshot(), verifier_(), todo.tasks, todo.samples, todo.sampling,
                                          todo.rng, todo.turns, {todo.what, todo.stream, todo.journal.get()});
-  PhaseTimes& times = verified.times;
+  PhaseTimes& times = rollouts.times;
   times.wait_rollout = times.rollout;
   times.wait_verify = times.idle = times.verify_alone;
-  return verified;
+  return rollouts;
 }
 
 void RolloutSource::begin(int64_t step, Policy& policy, const std::string& name) {
@@ -89,8 +89,8 @@ void RolloutSource::begin(int64_t step, Policy& policy, const std::string& name)
 }
 
 // The rollouts of `step`, which were begun with the step before, and begins those of the next.
-Verified RolloutSource::collect_ahead(int64_t step, Policy& policy, const std::string& name) {
-  if (!batches_.contains(step)) begin(step, policy, name);  // The first one, or the run goes on.
+Rollouts RolloutSource::collect_ahead(int64_t step, Policy& policy, const std::string& name) {
+  if (!batches_.contains(step)) begin(step, policy, name);  // The first one, or the run continues.
   double start = now_s();
   batches_[step]->wait_sampled();
   double sampled = now_s();
@@ -100,16 +100,16 @@ Verified RolloutSource::collect_ahead(int64_t step, Policy& policy, const std::s
     begin(step + 1, policy, name);
   }
   double waiting = now_s();
-  Verified verified = batches_[step]->take();
+  Rollouts rollouts = batches_[step]->take();
   double end = now_s();
-  verified.staleness = step - 1 - assigned_[step].version;
-  PhaseTimes& times = verified.times;
+  rollouts.staleness = step - 1 - assigned_[step].version;
+  PhaseTimes& times = rollouts.times;
   times.wait_rollout = sampled - start;
   times.wait_verify = times.idle = end - waiting;
   if (step < rules_.steps) {
     times.idle = std::clamp(end - batches_[step + 1]->busy_until(), 0.0, times.wait_verify);
   }
-  return verified;
+  return rollouts;
 }
 
 Json RolloutSource::ahead(int64_t step) {
@@ -121,7 +121,7 @@ Json RolloutSource::ahead(int64_t step) {
   return {{"step", step + 1}, {"tasks", ids_of(what.tasks)}, {"policy", what.policy}, {"version", what.version}};
 }
 
-void RolloutSource::settle() {
+void RolloutSource::drain() {
   for (auto& [step, batch] : batches_) batch->wait_done();
 }
 

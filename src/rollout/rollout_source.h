@@ -4,7 +4,7 @@
 // With staleness 0 a step samples with the policy that it then trains. With 1 the rollouts of step N + 1 are sampled
 // while step N verifies its own and trains on them, by the policy that step N began with: one update behind ("one-step
 // off-policy"). What is given up is known exactly: which policy drew what does not depend on how long anything took, so
-// runs repeat bit for bit (on the CPU) and go on after a stop as if there had been none.
+// runs repeat bit for bit (on the CPU) and continue after a stop as if there had been none.
 //
 //   step N      | verify R(N) | train P(N-1) -> P(N) |
 //   sampler     |   R(N+1) drawn by P(N-1)  | R(N+2) by P(N) ...
@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "data/task_sampler.h"
+#include "data/tasks/task_sampler.h"
 #include "policy/policy.h"
 #include "rollout/rollout_batch.h"
 
@@ -50,13 +50,13 @@ class RolloutSource {
   // Answers of `policy`, known as `name`, to the step's next tasks, verified; with staleness 1 those that were begun
   // with the step before, and begins the next one's. Rounds of a step count from 0. Throws Interrupted when asked to
   // stop.
-  Verified roll_out(int64_t step, int64_t round, const std::vector<Task>& tasks, Policy& policy,
+  Rollouts roll_out(int64_t step, int64_t round, const std::vector<Task>& tasks, Policy& policy,
                     const std::string& name);
   // Blocks until what was begun for the step after `step` is drawn and on the disk. Returns what to record with `step`:
   // null when nothing was begun.
   Json ahead(int64_t step);
   // Blocks until nothing is under way, so that others may use policy and verifier, or another verifier be opened.
-  void settle();
+  void drain();
   // The step is recorded as done.
   void done(int64_t step);
   // It was so before: `recorded` is what ahead() returned then.
@@ -71,7 +71,7 @@ class RolloutSource {
   std::filesystem::path pending(int64_t step, int64_t round = 0) const;
   RolloutWork work(int64_t step, int64_t round, const Assignment& what, const Policy& policy);
   void begin(int64_t step, Policy& policy, const std::string& name);
-  Verified collect_ahead(int64_t step, Policy& policy, const std::string& name);
+  Rollouts collect_ahead(int64_t step, Policy& policy, const std::string& name);
 
   const RolloutRules rules_;
   const std::filesystem::path folder_;

@@ -9,7 +9,7 @@
 //   divergence_price                   train/kl_reward.h
 //   to_go                              train/credit/returns.h
 //   advantage                          train/credit/credit.h
-//   Group::trained_on                  app/reinforcement.cpp
+//   Group::trained_on                  app/train/reinforcement.cpp
 #pragma once
 
 #include <filesystem>
@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/run_dir.h"
-#include "data/task.h"
-#include "data/task_sampler.h"
+#include "base/files/run_dir.h"
+#include "data/tasks/task.h"
+#include "data/tasks/task_sampler.h"
 #include "policy/rollout.h"
 #include "verify/verdict.h"
 

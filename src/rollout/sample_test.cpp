@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/text.h"
 #include "rollout/evaluation.h"
-#include "verify/made_up_finding.h"
+#include "support/made_up_finding.h"
 
 namespace tritonrl::sample_test {
 namespace {
@@ -81,10 +81,10 @@ TEST(Samples, AreKeptWithWhatTheyEarned) {
 }
 
 TEST(Records, CarryTrajectoryAndTurnThereAndBack) {
-  Verified verified;
-  verified.groups = {group()};
+  Rollouts rollouts;
+  rollouts.groups = {group()};
   fs::path file = fs::path(testing::TempDir()) / "tritonrl_records_test.jsonl";
-  save_records(file, records_of(verified));
+  save_records(file, records_of(rollouts));
   std::vector<EvalRecord> records = load_records(file);
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records[0].turn, 1);

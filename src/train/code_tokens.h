@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 #include "policy/rollout.h"
 
 namespace tritonrl {

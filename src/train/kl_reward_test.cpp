@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "base/build_paths.h"
+#include "base/process/build_paths.h"
 #include "model/train_graph.h"
-#include "policy/tiny_model.h"
+#include "support/tiny_model.h"
 #include "train/credit/returns.h"
 
 namespace tritonrl::kl_reward_test {

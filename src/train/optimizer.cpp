@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "model/tensor_io.h"
+#include "model/files/tensor_io.h"
 
 namespace tritonrl {
 

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "base/build_paths.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files/json.h"
+#include "base/process/build_paths.h"
 #include "train/credit/advantages.h"
 
 namespace tritonrl::policy_loss_test {

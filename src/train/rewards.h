@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 #include "reward/reward.h"
 #include "rollout/sample.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/build_paths.h"
+#include "base/process/build_paths.h"
 
 namespace tritonrl::rewards_test {
 namespace {

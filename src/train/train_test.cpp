@@ -4,8 +4,8 @@
 #include <cmath>
 #include <span>
 
-#include "base/build_paths.h"
 #include "base/error.h"
+#include "base/process/build_paths.h"
 #include "model/train_graph.h"
 #include "train/code_tokens.h"
 #include "train/credit/advantages.h"

@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "base/log.h"
+#include "base/process/interrupt.h"
 #include "model/train_graph.h"
 
 namespace tritonrl {
@@ -138,8 +138,8 @@ class Training {
       summary_.policy.add(report.policy);
       if (step == from_update) summary_.first_loss = report.loss;
       summary_.last_loss = report.loss;
-      bool go_on = !hooks_.on_update || hooks_.on_update(report);
-      if (!go_on || interrupted()) {
+      bool further_turns = !hooks_.on_update || hooks_.on_update(report);
+      if (!further_turns || interrupted()) {
         summary_.stopped_early = step + 1 < steps;
         break;
       }
@@ -302,7 +302,7 @@ class PolicyGradient : public Training {
 
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
                    const TrainHooks& hooks, AdamW* optimizer, int64_t from_update) {
-  CHECK(from_update == 0 || optimizer) << "going on needs the optimizer's state";
+  CHECK(from_update == 0 || optimizer) << "continuing needs the optimizer's state";
   return Imitation(policy, config, rng, hooks, optimizer).run(examples, from_update);
 }
 

@@ -78,7 +78,7 @@ struct TrainSummary {
 };
 
 // Trains policy.adapter() (REQUIRES: has one) on examples to imitate: every update's loss is
-// sum(weight * -log p) / sum(|weight|) over its examples. `optimizer` goes on from where it is; null = a fresh one.
+// sum(weight * -log p) / sum(|weight|) over its examples. `optimizer` continues from where it is; null = a fresh one.
 // from_update: so many updates are behind adapter and optimizer already; the rest comes with the same bits (on the CPU)
 // as if there had been no break.
 // Deterministic from rng on the CPU. Throws Error (environment) when loss, gradient or adapter are not finite any more.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the trainer refuses to go on with.
+// What the trainer refuses to continue with.
 #include "train/trainer.h"
 
 #include <gmock/gmock.h>
@@ -7,9 +7,9 @@
 
 #include <cmath>
 
-#include "base/build_paths.h"
 #include "base/error.h"
-#include "policy/tiny_model.h"
+#include "base/process/build_paths.h"
+#include "support/tiny_model.h"
 
 namespace tritonrl::trainer_test {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/line_file.h"
+#include "base/files/line_file.h"
 #include "base/text.h"
-#include "data/task.h"
+#include "data/tasks/task.h"
 
 namespace tritonrl {
 namespace {

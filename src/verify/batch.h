@@ -4,7 +4,7 @@
 // A job is one line {"id": text, "task": path or {"code": text}, "candidate": path or {"text": text}}. Paths are
 // relative to the jobs file. An inline task may also have "id", "level", "tiny" and "larger" as in a task file. A
 // candidate file ending in .py is code; any other file, and "text", is a policy's answer. Verdicts are appended as they
-// are reached, one line each, so a batch that was stopped goes on where it was: ids that the output holds already are
+// are reached, one line each, so a batch that was stopped continues where it was: ids that the output holds already are
 // skipped.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches: bad lines are named, results stream out, and a batch that was stopped goes on where it was.
+// Batches: bad lines are named, results stream out, and a batch that was stopped continues where it was.
 #include "verify/batch.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "verify/fake_judge.h"
-#include "verify/fake_worker.h"
+#include "support/fake_judge.h"
+#include "support/fake_worker.h"
 
 namespace tritonrl::batch_test {
 namespace {

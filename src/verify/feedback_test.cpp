@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "verify/blob.h"
+#include "verify/sandbox/blob.h"
 
 namespace tritonrl::feedback_test {
 namespace {

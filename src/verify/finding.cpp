@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "verify/blob.h"
+#include "verify/sandbox/blob.h"
 #include "verify/verdict.h"
 
 namespace tritonrl {

@@ -16,11 +16,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/files/json.h"
 
 namespace tritonrl {
 
-enum class Dtype;    // verify/blob.h
+enum class Dtype;    // verify/sandbox/blob.h
 enum class Outcome;  // verify/verdict.h
 
 // Closed; rules.inc is the table.

@@ -9,11 +9,11 @@
 #include <cmath>
 #include <set>
 
-#include "base/build_paths.h"
-#include "base/json.h"
+#include "base/files/json.h"
+#include "base/process/build_paths.h"
 #include "base/text.h"
-#include "verify/blob.h"
-#include "verify/made_up_finding.h"
+#include "support/made_up_finding.h"
+#include "verify/sandbox/blob.h"
 
 namespace tritonrl::finding_test {
 namespace {

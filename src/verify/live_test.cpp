@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole funnel with the real zygotes: right, wrong and hostile candidates for one small task.
+// The whole stages with the real fork servers: right, wrong and hostile candidates for one small task.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "verify/plan_writer.h"
-#include "verify/sandbox.h"
+#include "base/process/build_paths.h"
+#include "support/trace_writer.h"
+#include "verify/sandbox/sandbox.h"
 #include "verify/verifier.h"
 
 namespace tritonrl::live_test {
@@ -169,7 +169,7 @@ TEST_F(Live, HostileCandidates) {
             Outcome::kCompileError);
   EXPECT_EQ(verdict_of("import socket\nsocket.socket()\n").outcome, Outcome::kCompileError);
   EXPECT_EQ(verdict_of("while True: print('x' * 1000, flush=True)\n").passed(Stage::kCompile), false);
-  // The zygotes are still there.
+  // The fork servers are still there.
   EXPECT_EQ(verdict_of(candidate()).outcome, Outcome::kPass);
 }
 
@@ -200,14 +200,14 @@ TEST_F(Live, Lint) {
 }
 
 // What the recorder itself wrote, and no test's writer.
-TEST(LiveRecording, IsParsedAndSaysWhatTheCandidateDoes) {
+TEST(LiveTrace, IsParsedAndSaysWhatTheCandidateDoes) {
   SandboxFiles files = find_sandbox_files();
   std::filesystem::path worker = std::filesystem::canonical(std::filesystem::path(source_dir()) / "worker");
-  auto zygote =
-      Zygote::attach(spawn_zygote(jail_command(files, false, python_program(), {worker},
-                                               {"-I", "-B", worker / "zygote.py", "--mode", "record",
-                                                "--sandbox-library", std::filesystem::canonical(files.library)})),
-                     120);
+  auto server = ForkServer::attach(
+      spawn_fork_server(jail_command(files, false, python_program(), {worker},
+                                     {"-I", "-B", worker / "broker.py", "--mode", "record", "--sandbox-library",
+                                      std::filesystem::canonical(files.library)})),
+      120);
   auto parameter = [](const char* name) { return Json{{"name", name}, {"shape", {300}}, {"dtype", "float32"}}; };
   Job job{"record",
           {{"task_source", kTask},
@@ -222,38 +222,38 @@ TEST(LiveRecording, IsParsedAndSaysWhatTheCandidateDoes) {
               {"inputs", {{{"shape", {64, 300}}, {"dtype", "float32"}, {"stride", {300, 1}}}}}}}},
            {"arch", 90}},
           ""};
-  JobAnswer answer = zygote->submit(std::move(job)).get();
+  JobAnswer answer = server->submit(std::move(job)).get();
   auto blob = parse_blob(std::move(answer.result), answer.nonce);
   ASSERT_TRUE(blob) << blob.why << answer.fault << answer.stderr_tail;
   ASSERT_FALSE(blob.value->failure) << human_text(*blob.value->failure);
   std::string bytes(blob.value->tensors());
   EXPECT_EQ(rewrite_fault(bytes), "");
-  auto file = parse_plan_file(std::make_shared<const std::string>(bytes));
+  auto file = parse_trace_file(std::make_shared<const std::string>(bytes));
   ASSERT_TRUE(file) << file.why;
-  const Plan* plan = file.value->find("full");
-  ASSERT_TRUE(plan);
+  const CaseTrace* trace = file.value->find("full");
+  ASSERT_TRUE(trace);
   ASSERT_EQ(file.value->kernels.size(), 1u);
   EXPECT_EQ(file.value->kernels[0].name, "kernel");
   EXPECT_NE(file.value->kernels[0].source.find("tl.sqrt(var + eps)"), std::string::npos);
   ASSERT_EQ(file.value->cubins.size(), 1u);
-  const PlanCubin& cubin = file.value->cubins[0];
+  const TraceCubin& cubin = file.value->cubins[0];
   EXPECT_GT(cubin.image.size(), 1000u);
   EXPECT_EQ(cubin.signature,
             (std::vector<std::string>{"*fp32", "*fp32", "*fp32", "*fp32", "i32", "fp32", "constexpr"}));
-  ASSERT_EQ(plan->tape.size(), 2u);
-  EXPECT_EQ(plan->tape[0].op, "aten.empty_like.default");
-  const PlanChoice& choice = plan->tape[1].choices.at(0);
+  ASSERT_EQ(trace->tape.size(), 2u);
+  EXPECT_EQ(trace->tape[0].op, "aten.empty_like.default");
+  const TraceChoice& choice = trace->tape[1].choices.at(0);
   EXPECT_EQ(choice.grid, (std::array<int64_t, 3>{64, 1, 1}));
   EXPECT_EQ(choice.cubin, 0);
   EXPECT_EQ(choice.args.at(4).first, "n");
   EXPECT_EQ(choice.args.at(4).second.number, 300);
   EXPECT_EQ(choice.args.at(5).second.real, 1e-5);
   EXPECT_EQ(choice.args.at(6).second.number, 512);
-  EXPECT_EQ(plan->values[static_cast<size_t>(plan->inputs.at(0).value)].shape, (std::vector<int64_t>{64, 300}));
-  ASSERT_EQ(plan->parameters.size(), 2u);
-  EXPECT_TRUE(plan->parameters[0].matched);
-  EXPECT_FALSE(plan->parameters[0].has_bytes);
-  EXPECT_GT(plan->seconds.at("compile"), 0);
+  EXPECT_EQ(trace->values[static_cast<size_t>(trace->inputs.at(0).value)].shape, (std::vector<int64_t>{64, 300}));
+  ASSERT_EQ(trace->parameters.size(), 2u);
+  EXPECT_TRUE(trace->parameters[0].matched);
+  EXPECT_FALSE(trace->parameters[0].has_bytes);
+  EXPECT_GT(trace->seconds.at("compile"), 0);
 }
 
 }  // namespace

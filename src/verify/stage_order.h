@@ -17,7 +17,7 @@ class StageOrder {
   virtual std::optional<Stage> next(const std::vector<StageResult>& done) const = 0;
 };
 
-// Every stage in order, whatever became of those before: without code, or without a recording, nothing is left to run.
+// Every stage in order, whatever became of those before: without code, or without a trace, nothing is left to run.
 // The candidate's outcome is that of the first stage that did not pass all the same.
 class EveryStage : public StageOrder {
  public:

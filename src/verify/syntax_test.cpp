@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "base/json.h"
+#include "base/files/json.h"
 #include "base/text.h"
 
 namespace tritonrl::syntax_test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TaskLint: what makes a task of no use. The judge runs its reference on two inputs and its controls, wherever
-// candidates are run; the flags are those of verify/gpu/task_lint.h and
+// TaskLint: what makes a task useless. The judge runs its reference on two inputs and its controls, wherever
+// candidates are run; the flags are those of verify/judge/task_lint.h and
 //
 //   unrecordable   the recorder cannot follow it, so no candidate can be judged by it
 //   fails          the reference raises, takes too long or returns what cannot be compared

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Degenerate tasks are flagged, honest ones are not; recordings of equal computations hash alike; variants are proven.
+// Degenerate tasks are flagged, honest ones are not; traces of equal computations hash alike; variants are proven.
 #include "verify/task_lint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "verify/plan_graph.h"
+#include "verify/trace/trace_graph.h"
 #include "verify/variants.h"
 
 namespace tritonrl::task_lint_test {
@@ -73,7 +73,7 @@ TEST_F(TaskLint, AnOperationThatNobodyMissesIsNamed) {
   EXPECT_EQ(report.controls, 4);
 }
 
-TEST_F(TaskLint, RecordingsHashByWhatTheyCompute) {
+TEST_F(TaskLint, TracesHashByWhatTheyCompute) {
   Recorded one = recorded("        a = torch.relu(x)\n        b = torch.tanh(x)\n        return a - b * 0.5\n");
   Recorded same = recorded(
       "        q = torch.tanh(x)\n        w = x.relu()\n        unused = x.exp()\n        return w - 0.5 * q\n");

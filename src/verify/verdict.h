@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdict: everything that is known about one candidate after it went through the funnel.
+// Verdict: everything that is known about one candidate after it went through the stages.
 //
 // Outcomes are a closed vocabulary (docs/verdicts.md has a row for each). kHarnessFault means *we* failed: it is
 // retried, then dropped; it must never become a reward.
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/files/json.h"
+#include "verify/execute/timing_protocol.h"
 #include "verify/finding.h"
-#include "verify/timing_protocol.h"
 
 namespace tritonrl {
 

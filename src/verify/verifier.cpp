@@ -6,14 +6,14 @@
 #include <set>
 #include <thread>
 
-#include "base/build_paths.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process/build_paths.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "verify/interpret_executor.h"
-#include "verify/numa_pool.h"
-#include "verify/replay_executor.h"
+#include "verify/execute/interpret_executor.h"
+#include "verify/execute/replay_executor.h"
+#include "verify/sandbox/numa_pool.h"
 
 namespace tritonrl {
 namespace {
@@ -42,7 +42,7 @@ int64_t secret_seed(int64_t configured) {
 
 // The first `wanted` GPUs of this machine (-1 = all).
 std::vector<std::string> chosen_gpus(int64_t wanted) {
-  std::vector<std::string> devices = GpuLanes::devices();
+  std::vector<std::string> devices = JudgeSlots::devices();
   auto have = static_cast<int64_t>(devices.size());
   if (wanted > have) {
     throw environment_error(cat("verify.gpus is ", wanted, ", but this machine has ", have), "",
@@ -53,17 +53,17 @@ std::vector<std::string> chosen_gpus(int64_t wanted) {
 }
 
 // One judge per GPU; without any, enough on the processor for so many candidates at a time.
-std::unique_ptr<GpuLanes> open_judges(const std::vector<std::string>& gpus, const VerifyConfig& config, int64_t workers,
-                                      std::shared_ptr<const TimingProtocol> timing) {
-  if (!gpus.empty()) return GpuLanes::open({gpus, std::move(timing)});
+std::unique_ptr<JudgeSlots> open_judges(const std::vector<std::string>& gpus, const VerifyConfig& config,
+                                        int64_t workers, std::shared_ptr<const TimingProtocol> timing) {
+  if (!gpus.empty()) return JudgeSlots::open({gpus, std::move(timing)});
   auto count = static_cast<size_t>((workers + kWorkersPerJudge - 1) / kWorkersPerJudge);
-  return GpuLanes::open({std::vector<std::string>(count, "cpu"), nullptr, false, config.memory_mb << 20});
+  return JudgeSlots::open({std::vector<std::string>(count, "cpu"), nullptr, false, config.memory_mb << 20});
 }
 
 void insist_on_sandbox(const std::vector<std::string>& missing, const VerifyConfig& config) {
   if (missing.empty() || config.allow_weaker_sandbox) return;
   throw environment_error(cat("this machine cannot put up the whole sandbox: ", join(missing, ", "), " missing"), "",
-                          "see `tritonrl doctor`; --allow-weaker-sandbox goes on without, for code you trust");
+                          "see `tritonrl doctor`; --allow-weaker-sandbox continues without, for code you trust");
 }
 
 int64_t workers_of(const VerifyConfig& config) {
@@ -83,7 +83,7 @@ Verdict fault(const Candidate& candidate, const std::string& what) {
 
 }  // namespace
 
-Verifier::Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges, bool on_gpus,
+Verifier::Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<JudgeSlots> judges, bool on_gpus,
                    VerifyConfig config, VerifySeams seams, std::vector<std::string> missing)
     : config_(std::move(config)),
       seams_(std::move(seams)),
@@ -94,8 +94,8 @@ Verifier::Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> j
   if (!seams_.cases) seams_.cases = std::make_shared<OriginalCases>(config_.seeds_per_case);
   if (!seams_.order) seams_.order = std::make_shared<InOrder>();
   if (!seams_.timing) seams_.timing = std::make_shared<PlainMean>();
-  references_ = std::make_unique<ReferenceCache>(*pool_, config_.oracle_deadline_s, config_.memory_mb << 20);
-  funnel_ = std::make_unique<Funnel>(config_, *pool_, *seams_.cases, *seams_.order, tools(), secret_seed(config_.seed),
+  references_ = std::make_unique<ReferenceCache>(*pool_, config_.reference_deadline_s, config_.memory_mb << 20);
+  stages_ = std::make_unique<Stages>(config_, *pool_, *seams_.cases, *seams_.order, tools(), secret_seed(config_.seed),
                                      sandbox_missing_);
 }
 
@@ -104,13 +104,13 @@ ExecutionTools Verifier::tools() const {
   if (on_gpus_) {
     executor = [this] { return std::make_unique<ReplayExecutor>(*judges_); };
   } else {
-    InterpreterLimits limits{config_.memory_mb << 20, config_.max_programs, config_.oracle_deadline_s};
+    InterpreterLimits limits{config_.memory_mb << 20, config_.max_programs, config_.reference_deadline_s};
     executor = [this, limits] { return std::make_unique<InterpretExecutor>(*pool_, *judges_, limits); };
   }
   return {judges_.get(), references_.get(), seams_.timing.get(), std::move(executor)};
 }
 
-std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges,
+std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, std::unique_ptr<JudgeSlots> judges,
                                          VerifyConfig config, VerifySeams seams) {
   config.validate();
   return std::unique_ptr<Verifier>(
@@ -132,8 +132,8 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
   fs::path python = config.python.empty() ? fs::path(python_program()) : fs::path(config.python);
   bool weaker = config.allow_weaker_sandbox;
   auto starter = [=](const std::string& cpus) {
-    return [=](ZygoteKind kind) {
-      fs::path script = fs::canonical(worker) / "zygote.py";
+    return [=](ForkServerKind kind) {
+      fs::path script = fs::canonical(worker) / "broker.py";
       std::vector<fs::path> visible{worker};
       std::vector<std::string> arguments{"-I", "-B"};
       if (fs::path bytecode = build_dir() + "/bytecode"; fs::exists(bytecode / "complete")) {
@@ -144,7 +144,7 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
                                          fs::canonical(files.library).string()});
       auto command = jail_command(files, weaker, python, visible, arguments);
       if (!cpus.empty()) command.insert(command.begin(), {kTaskset, "-c", cpus});
-      return spawn_zygote(command);
+      return spawn_fork_server(command);
     };
   };
   if (!seams.timing) seams.timing = std::make_shared<PlainMean>();
@@ -154,9 +154,9 @@ std::unique_ptr<Verifier> Verifier::open(VerifyConfig config, VerifySeams seams)
   double began = now_s();
   std::vector<std::string> nodes = numa_nodes();
   if (nodes.size() < 2 || !fs::exists(kTaskset)) nodes = {""};  // Nothing to pin.
-  std::vector<std::future<std::unique_ptr<ZygotePool>>> coming;
+  std::vector<std::future<std::unique_ptr<ForkServerPool>>> coming;
   for (const std::string& cpus : nodes) {
-    coming.push_back(std::async(std::launch::async, [&starter, cpus] { return ZygotePool::open(starter(cpus)); }));
+    coming.push_back(std::async(std::launch::async, [&starter, cpus] { return ForkServerPool::open(starter(cpus)); }));
   }
   std::vector<std::unique_ptr<WorkerPool>> pools;
   for (auto& one : coming) {
@@ -182,8 +182,8 @@ Finding Verifier::lint_case(const Task& task, const std::vector<CaseSpec>& cases
                             bool drops, TaskFindings* found) const {
   ExecutionTools using_these = tools();
   for (int attempt = 0;; ++attempt) {
-    Execution execution(using_these, task, cases, kRecordingSeed, Rng(1), Rng(2));
-    Finding ended = execution.lint(config_.oracle_deadline_s, found, index, other_seed, drops);
+    Execution execution(using_these, task, cases, kRecordSeed, Rng(1), Rng(2));
+    Finding ended = execution.lint(config_.reference_deadline_s, found, index, other_seed, drops);
     if (!execution.worth_another_try()) return ended;
     if (attempt == kLintAttempts - 1) throw environment_error(human_text(ended));
   }
@@ -217,8 +217,8 @@ std::string Verifier::lint(const Task& task) const {
 }
 
 std::shared_ptr<const Reference> Verifier::record(const Task& task, const std::vector<CaseSpec>& cases) const {
-  auto reference = references_->ask(task, cases, kRecordingSeed);
-  if (reference->lost) reference = references_->ask(task, cases, kRecordingSeed);
+  auto reference = references_->ask(task, cases, kRecordSeed);
+  if (reference->lost) reference = references_->ask(task, cases, kRecordSeed);
   if (reference->lost) throw environment_error("the verifier's worker was lost: " + reference->failure);
   return reference;
 }
@@ -255,7 +255,7 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
 std::unique_ptr<VerifyStream> Verifier::stream(VerifyStream::OnVerdict on_verdict, int64_t spare) {
   auto verify_one = [this](const Candidate& candidate) {
     try {
-      return funnel_->verify(candidate);
+      return stages_->verify(candidate);
     } catch (const Error& error) {
       return fault(candidate, error.message());
     } catch (const std::exception& error) {

@@ -6,8 +6,8 @@
 //
 // Where there is a GPU, candidates are replayed and timed there, else they are interpreted (executor.h).
 //
-// Owns two warm zygotes (Python with torch and triton, about 650 MB each, mostly shared with their children), the
-// judges (verify/gpu/judge.h), the secret seeds and the recordings of references. Opening takes about three seconds and
+// Owns two warm fork servers (Python with torch and triton, about 650 MB each, mostly shared with their children), the
+// judges (verify/judge/judge.h), the secret seeds and the traces of references. Opening takes about three seconds and
 // puts the sandbox to the test first.
 #pragma once
 
@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "base/shared_device.h"
-#include "verify/funnel.h"
-#include "verify/sandbox.h"
+#include "base/process/shared_device.h"
+#include "verify/sandbox/sandbox.h"
+#include "verify/stages.h"
 #include "verify/verify_stream.h"
 
 namespace tritonrl {
@@ -34,8 +34,8 @@ struct VerifySeams {
 
 class Verifier {
  public:
-  // Weights of recordings that are only looked at: no secret, nothing is judged by them.
-  static constexpr int64_t kRecordingSeed = 1;
+  // Weights of traces that are only looked at: no secret, nothing is judged by them.
+  static constexpr int64_t kRecordSeed = 1;
 
   // What open() refuses for reasons of the machine, found out in a fraction of a second: an incomplete sandbox, GPUs
   // that are not there. Throws Error (environment).
@@ -44,13 +44,13 @@ class Verifier {
   // side does not start; Error (usage) for a bad config.
   static std::unique_ptr<Verifier> open(VerifyConfig config, VerifySeams seams = {});
   // Without a GPU, over a given pool and judges (tests).
-  static std::unique_ptr<Verifier> over(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges,
+  static std::unique_ptr<Verifier> over(std::unique_ptr<WorkerPool> pool, std::unique_ptr<JudgeSlots> judges,
                                         VerifyConfig config, VerifySeams seams = {});
 
   // Blocks until every candidate has a verdict (a harness fault where something of ours throws); order of results =
   // order of input. A harness fault that may be bad luck is tried once more. Candidates with the same task and text are
   // verified once. `progress` gets the number done so far, from one thread at a time. When asked to stop
-  // (base/interrupt.h), finishes the candidates that are under way and throws Interrupted if others are left.
+  // (base/process/interrupt.h), finishes the candidates that are under way and throws Interrupted if others are left.
   std::vector<Verdict> verify(std::span<const Candidate> candidates,
                               const std::function<void(int64_t done)>& progress = {});
   // The same, handing each verdict over as soon as it is there (from one thread at a time). An exception thrown by
@@ -78,17 +78,17 @@ class Verifier {
   // The judge's findings about a task at these sizes. Blocks. Throws as lint(). Thread rule: any thread.
   Finding find_flaws(const Task& task, const std::map<std::string, int64_t>& sizes, TaskFindings* found) const;
 
-  // The recording of a task's reference, a case for each spec; cached. Asks once more when the worker was lost, and
+  // The trace of a task's reference, a case for each spec; cached. Asks once more when the worker was lost, and
   // throws Error (environment) when it is lost again. Blocks. Thread rule: any thread.
   std::shared_ptr<const Reference> record(const Task& task, const std::vector<CaseSpec>& cases = {{"full"}}) const;
   const VerifyConfig& config() const { return config_; }
   const std::vector<std::string>& sandbox_missing() const { return sandbox_missing_; }
   int64_t workers() const;
   // Null where candidates are interpreted.
-  const GpuLanes* gpus() const { return on_gpus_ ? judges_.get() : nullptr; }
+  const JudgeSlots* gpus() const { return on_gpus_ ? judges_.get() : nullptr; }
 
  private:
-  Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<GpuLanes> judges, bool on_gpus, VerifyConfig config,
+  Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<JudgeSlots> judges, bool on_gpus, VerifyConfig config,
            VerifySeams seams, std::vector<std::string> missing);
   ExecutionTools tools() const;
   Finding lint_case(const Task& task, const std::vector<CaseSpec>& cases, size_t index, bool other_seed, bool drops,
@@ -98,10 +98,10 @@ class Verifier {
   VerifySeams seams_;
   std::vector<std::string> sandbox_missing_;
   std::unique_ptr<WorkerPool> pool_;
-  std::unique_ptr<GpuLanes> judges_;
+  std::unique_ptr<JudgeSlots> judges_;
   bool on_gpus_;
   std::unique_ptr<ReferenceCache> references_;
-  std::unique_ptr<Funnel> funnel_;
+  std::unique_ptr<Stages> stages_;
 };
 
 }  // namespace tritonrl

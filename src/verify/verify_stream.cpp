@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/interrupt.h"
-#include "base/json.h"
-#include "base/secure_hash.h"
+#include "base/files/json.h"
+#include "base/files/secure_hash.h"
+#include "base/process/interrupt.h"
 
 namespace tritonrl {
 namespace {

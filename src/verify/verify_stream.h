@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "verify/funnel.h"
+#include "verify/stages.h"
 
 namespace tritonrl {
 
@@ -43,8 +43,8 @@ class VerifyStream {
   // The candidate's verdict will be known by `tag`. Throws what on_verdict threw.
   void submit(size_t tag, std::shared_ptr<const Candidate> candidate);
   void submit(size_t tag, Candidate candidate) { submit(tag, std::make_shared<const Candidate>(std::move(candidate))); }
-  // No more will come. Blocks until every candidate has its verdict; when asked to stop (base/interrupt.h), finishes
-  // those under way and throws Interrupted if others are left. Throws what on_verdict threw.
+  // No more will come. Blocks until every candidate has its verdict; when asked to stop (base/process/interrupt.h),
+  // finishes those under way and throws Interrupted if others are left. Throws what on_verdict threw.
   void finish();
 
  private:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Test harness: a zygote on the other end of a socket pair, and the jobs in the order the verifier asks for them.
+# Test harness: a fork server on the other end of a socket pair, and the jobs in the order the verifier asks for them.
 import atexit
 import functools
 import json
@@ -15,19 +15,19 @@ sys.path.insert(0, WORKER)
 
 import torch  # noqa: E402
 
-from plan_format import unpack  # noqa: E402
+from trace_reader import unpack  # noqa: E402
 from truth import truth  # noqa: E402
 from wire import read_tensor  # noqa: E402
 
 NONCE = "0123456789abcdef"
 
 
-class Zygote:
+class ForkServer:
     """`mode`: "record" or "interpret". Not sandboxed unless TRITONRL_SANDBOX_LIBRARY names the library."""
 
     def __init__(self, mode):
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-I", os.path.join(WORKER, "zygote.py"), "--mode", mode,
+        command = [sys.executable, "-I", os.path.join(WORKER, "broker.py"), "--mode", mode,
                    "--fd", str(theirs.fileno())]
         library = os.environ.get("TRITONRL_SANDBOX_LIBRARY")
         self.process = subprocess.Popen(command + (["--sandbox-library", library] if library else []),
@@ -45,7 +45,7 @@ class Zygote:
         while len(data) < size:
             part = self.socket.recv(min(size - len(data), 1 << 20))
             if not part:
-                raise EOFError("the zygote is gone")
+                raise EOFError("the fork server is gone")
             data += part
         return bytes(data)
 
@@ -64,7 +64,7 @@ class Zygote:
         return self.next_id
 
     def run(self, job, args, payload=b"", **limits):
-        """(done frame, blob's header or None, tensor area). A recording's dicts are put into the header."""
+        """(done frame, blob's header or None, tensor area). A trace's dicts are put into the header."""
         self.submit(job, args, payload, **limits)
         done, blob = self.receive()
         header, area = parse_blob(blob)
@@ -126,10 +126,10 @@ def close_to(candidate, reference, truth):
 
 
 class Pair:
-    """Both zygotes, and the way of a candidate through them."""
+    """Both fork servers, and the way of a candidate through them."""
 
     def __init__(self):
-        self.recorder, self.interpreter = Zygote("record"), Zygote("interpret")
+        self.recorder, self.interpreter = ForkServer("record"), ForkServer("interpret")
 
     def close(self):
         self.recorder.close()
@@ -144,9 +144,9 @@ class Pair:
                                           "dtype": p["tensor"]["dtype"]} for p in answer["parameters"]],
                 "cases": [{"name": "full", "constants": constants or {}, "inputs": inputs, "compile": compile}]}
 
-    def interpret(self, recording, own, answer, area, case=0, poison=7, max_programs=4096, launches=True):
+    def interpret(self, trace, own, answer, area, case=0, poison=7, max_programs=4096, launches=True):
         """Runs a recorded case on the task's inputs; parameters as the verifier would match them."""
-        case = recording["cases"][case]
+        case = trace["cases"][case]
         by_name = {p["name"]: p for p in answer["parameters"]}
         by_hash = {p["init_hash"]: p for p in answer["parameters"]}
         payload = own + bytes(-len(own) % 16)
@@ -156,27 +156,27 @@ class Pair:
             if known is not None and known["tensor"]["shape"] == parameter["shape"]:
                 refs.append([parameter["name"], moved(known["tensor"], shift)])
             else:
-                refs.append([parameter["name"], parameter["tensor"]])  # Inside the recording.
+                refs.append([parameter["name"], parameter["tensor"]])  # Inside the trace.
         for item in answer["inputs"]:
             inputs.append(moved(item["tensor"], shift) if item["kind"] == "tensor" else {"value": item["value"]})
         return self.interpreter.run("interpret", {
-            "recording": len(own), "tensors": 0, "case": case["name"], "launches": launches, "parameters": refs, "inputs": inputs,
+            "trace": len(own), "tensors": 0, "case": case["name"], "launches": launches, "parameters": refs, "inputs": inputs,
             "poison": poison, "max_programs": max_programs}, payload + area)
 
     def judge(self, task, candidate, constants=None, compile=True, deadline_s=60.0):
         """(outcome, detail): "pass", "wrong_output", a failure's outcome, or how the child died."""
         answer, area = truth(task, constants)
-        done, recording, own_area = self.recorder.run("record", self.record_args(task, candidate, answer, constants,
+        done, trace, own_area = self.recorder.run("record", self.record_args(task, candidate, answer, constants,
                                                                                 compile), deadline_s=deadline_s)
-        if recording is None or not recording["ok"]:
-            return verdict(done, recording)
-        done, result, result_area = self.interpret(recording, own_area, answer, area)
+        if trace is None or not trace["ok"]:
+            return verdict(done, trace)
+        done, result, result_area = self.interpret(trace, own_area, answer, area)
         if result is None or not result["ok"]:
             return verdict(done, result)
         same = close_to(tensors(result["outputs"], result_area), tensors(answer["outputs"], area),
                         tensors(answer["outputs64"], area))
         intact = not result["guards_broken"] and (answer["inputs_mutated"] or not any(result["inputs_after"]))
-        return ("pass" if same and intact else "wrong_output"), recording
+        return ("pass" if same and intact else "wrong_output"), trace
 
 
 def moved(ref, shift):
@@ -191,10 +191,10 @@ def verdict(done, blob):
 
 @functools.cache
 def pair():
-    """The zygotes that test files share; they end with this process."""
-    zygotes = Pair()
-    atexit.register(zygotes.close)
-    return zygotes
+    """The fork servers that test files share; they end with this process."""
+    servers = Pair()
+    atexit.register(servers.close)
+    return servers
 
 
 def recorder():

@@ -12,15 +12,15 @@ from wire import DTYPES, decode_init
 class Replay:
     """The tape of a case without launches. `bytes_of`: {parameter name: real tensor} of its constants."""
 
-    def __init__(self, plan, bytes_of):
-        self.plan, self.values = plan, {}
-        for name, value, *_ in plan["parameters"]:
+    def __init__(self, case_trace, bytes_of):
+        self.case_trace, self.values = case_trace, {}
+        for name, value, *_ in case_trace["parameters"]:
             if name in bytes_of:
                 self.values[value] = bytes_of[name].clone()
 
     def walk(self, first, last):
         with torch.no_grad():
-            for step in self.plan["tape"][first:last]:
+            for step in self.case_trace["tape"][first:last]:
                 _, name, overload = step["op"].split(".")
                 op = getattr(getattr(torch.ops.aten, name), overload)
                 self._bind(step["out"], op(*map(self._argument, step["args"]),
@@ -28,9 +28,9 @@ class Replay:
 
     def _bind(self, out, result):
         if "id" in out:
-            shape = self.plan["values"][out["id"]]["shape"]
+            shape = self.case_trace["values"][out["id"]]["shape"]
             assert list(result.shape) == shape, f"a result of shape {list(result.shape)}, recorded as {shape}"
-            assert result.dtype == DTYPES[self.plan["values"][out["id"]]["dtype"]]
+            assert result.dtype == DTYPES[self.case_trace["values"][out["id"]]["dtype"]]
             self.values[out["id"]] = result
             return
         for child, item in zip(out.get("list", out.get("tuple", ())), result if "value" not in out else ()):
@@ -96,14 +96,14 @@ def difference(ours, theirs):
 
 def check(source, case, bytes_of, folder, seed=5, weight_seed=7):
     """Differences of (parameters, inputs, outputs) between a recorded reference and the task itself."""
-    plan, sections = case["plan"], case["init_steps"] + case["input_steps"]
+    case_trace, sections = case["trace"], case["init_steps"] + case["input_steps"]
     state, inputs, outputs = run_for_real(source, folder, seed, weight_seed)
-    replay = Replay(plan, bytes_of)
+    replay = Replay(case_trace, bytes_of)
     torch.manual_seed(seed)
     replay.walk(0, sections)
-    parameters = {name: replay.values[value].clone() for name, value, *_ in plan["parameters"] if name in state}
+    parameters = {name: replay.values[value].clone() for name, value, *_ in case_trace["parameters"] if name in state}
     given = [replay.values[entry].clone() if isinstance(entry, int) else decode_init(entry["value"])
-             for entry in plan["inputs"]]
+             for entry in case_trace["inputs"]]
     replay.walk(sections, None)
     return (difference(parameters, state), difference(given, inputs),
-            difference(replay.structure(plan["outputs"]), outputs))
+            difference(replay.structure(case_trace["outputs"]), outputs))

@@ -31,7 +31,7 @@ class Generated(unittest.TestCase):
         answer = record(source, *shapes, **options)
         self.assertTrue(answer["ok"], answer.get("failure"))
         case = answer["cases"][0]
-        return case["plan"]["tape"][case["init_steps"]:], answer
+        return case["trace"]["tape"][case["init_steps"]:], answer
 
     def test_library_calls_are_calls_of_aten(self):
         with open(os.path.join(CASES, "cheat", "generated_extern_kernels.py"), encoding="utf-8") as file:

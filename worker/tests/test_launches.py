@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Launches: what a recording says about a kernel launch, with and without compiling, and the job that compiles.
+# Launches: what a trace says about a kernel launch, with and without compiling, and the job that compiles.
 import unittest
 
 from harness import recorder
@@ -61,7 +61,7 @@ class WithAnswers(unittest.TestCase):
     def launches(self, source, compile=False, **options):
         answer, area = record(source, compile, **options)
         self.assertTrue(answer["ok"], answer.get("failure"))
-        return [step for step in answer["cases"][0]["plan"]["tape"] if "launch" in step], answer, area
+        return [step for step in answer["cases"][0]["trace"]["tape"] if "launch" in step], answer, area
 
     def compiled(self, answer, spec):
         result, area = run("compile", {"kernels": answer["kernels"], "spec": spec})
@@ -114,7 +114,7 @@ class Choices(WithAnswers):
                                     "{'early_config_prune': lambda configs, named_args, **kwargs: configs[1:]}")
         (launch,), answer, _ = self.launches(model(self.CALL.format(""), kernel))
         self.assertEqual(len(launch["choices"]), 2)
-        tape = answer["cases"][0]["plan"]["tape"]
+        tape = answer["cases"][0]["trace"]["tape"]
         self.assertEqual([step.get("op") for step in tape], ["aten.empty_like.default", "aten.zero_.default", None])
 
     def test_at_most_sixteen(self):

@@ -50,7 +50,7 @@ class Tapes(unittest.TestCase):
 
     def ops(self, source):
         case, _ = self.record(source)
-        names = [step["op"].removeprefix("aten.") for step in case["plan"]["tape"]]
+        names = [step["op"].removeprefix("aten.") for step in case["trace"]["tape"]]
         init, inputs = case["init_steps"], case["init_steps"] + case["input_steps"]
         return names[:init], names[init:inputs], names[inputs:]
 
@@ -64,13 +64,13 @@ class Tapes(unittest.TestCase):
     def test_three_sections(self):
         case = self.check(task("self.linear = nn.Linear(n, 3)", "return F.gelu(self.linear(x))"))
         self.assertEqual(case["notes"], {"init_inputs": [8], "constants": {"N": 8}})
-        self.assertEqual([step["op"] for step in case["plan"]["tape"]], [
+        self.assertEqual([step["op"] for step in case["trace"]["tape"]], [
             "aten.empty.memory_format", "aten.empty.memory_format", "aten.uniform_.default", "aten.uniform_.default",
             "aten.randn.default", "aten.linear.default", "aten.gelu.default"])
         self.assertEqual((case["init_steps"], case["input_steps"]), (4, 1))
-        self.assertEqual(case["plan"]["parameters"], [["linear.weight", 0, False], ["linear.bias", 1, False]])
-        self.assertEqual(case["plan"]["inputs"], [2])
-        devices = [step["kwargs"]["device"] for step in case["plan"]["tape"] if "device" in step["kwargs"]]
+        self.assertEqual(case["trace"]["parameters"], [["linear.weight", 0, False], ["linear.bias", 1, False]])
+        self.assertEqual(case["trace"]["inputs"], [2])
+        devices = [step["kwargs"]["device"] for step in case["trace"]["tape"] if "device" in step["kwargs"]]
         self.assertEqual(devices, [{"device": "cuda"}] * 3)
 
     def test_operators_with_kernels_of_their_own_stay_whole(self):
@@ -121,19 +121,19 @@ class Tapes(unittest.TestCase):
     def test_tied_parameters_share_a_value(self):
         case = self.check(task("self.a = nn.Linear(n, n, bias=False); self.b = nn.Linear(n, n, bias=False); "
                                "self.b.weight = self.a.weight", "return self.b(self.a(x))"))
-        values = dict(entry[:2] for entry in case["plan"]["parameters"])
+        values = dict(entry[:2] for entry in case["trace"]["parameters"])
         self.assertEqual(values["a.weight"], values["b.weight"])
 
     def test_weights_of_recurrent_layers_lie_in_one_buffer(self):
         case = self.check(task("self.rnn = nn.GRU(n, 3, 2, bidirectional=True)", "return self.rnn(x[None])"))
-        values = [case["plan"]["values"][value] for _, value, _ in case["plan"]["parameters"]]
+        values = [case["trace"]["values"][value] for _, value, _ in case["trace"]["parameters"]]
         self.assertEqual(len({value["storage"] for value in values}), 1)
         self.assertEqual(max(value["offset"] for value in values), sum(
             torch.Size(value["shape"]).numel() for value in values) - 9)
 
     def test_scalars_need_no_bytes(self):
         case = self.check(task("self.norm = nn.BatchNorm1d(n)", "return self.norm(x)"))
-        self.assertEqual([name for name, _, is_buffer in case["plan"]["parameters"] if is_buffer],
+        self.assertEqual([name for name, _, is_buffer in case["trace"]["parameters"] if is_buffer],
                          ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"])
         self.assertFalse(any("tensor" in parameter for parameter in case["parameters"]))
 
@@ -141,7 +141,7 @@ class Tapes(unittest.TestCase):
         case = self.check(task("layer = nn.TransformerEncoderLayer(n, 2, 16); "
                                "self.net = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)",
                                "return self.net(x[None])"), 1e-6)
-        values = [value for _, value, _ in case["plan"]["parameters"]]
+        values = [value for _, value, _ in case["trace"]["parameters"]]
         self.assertEqual(len(values), len(set(values)))
 
     def test_values_that_depend_on_nothing_may_be_read(self):
@@ -157,19 +157,19 @@ class Tapes(unittest.TestCase):
         case = self.check(task("pass", "return {'y': x.T * k, 'all': (flag, [x.sum()])}",
                                "torch.randint(0, 9, (N, random.randint(2, 5))).float().T, N // 2, True",
                                ", k, flag"))
-        self.assertEqual(case["plan"]["inputs"][1:], [{"value": 4}, {"value": True}])
+        self.assertEqual(case["trace"]["inputs"][1:], [{"value": 4}, {"value": True}])
         self.assertEqual(case["input_steps"], 3)
         self.check(task("pass", "return x + y", "torch.from_numpy(np.random.rand(2, N)), torch.zeros(2, 1)", ", y"))
         shared = task("pass", "return x + y", "a, a", ", y")
         shared = shared.replace("    return [a", "    a = torch.rand(3)\n    return [a")
-        inputs = self.check(shared)["plan"]["inputs"]
+        inputs = self.check(shared)["trace"]["inputs"]
         self.assertEqual(inputs[0], inputs[1])
 
     def test_sizes_can_be_rebound(self):
         source = task("self.linear = nn.Linear(n, 3)", "return self.linear(x)")
         case, _ = self.record(source, {"N": 6})
         self.assertEqual(case["notes"], {"init_inputs": [6], "constants": {"N": 6}})
-        self.assertEqual(case["plan"]["values"][0]["shape"], [3, 6])
+        self.assertEqual(case["trace"]["values"][0]["shape"], [3, 6])
 
     def test_what_cannot_be_recorded_says_why(self):
         failure = self.failure("import no_such_library\n" + task("pass", "return x"))
@@ -196,9 +196,9 @@ class InitOnTheTape(unittest.TestCase):
         self.assertTrue(answer["ok"], answer.get("failure"))
         case = answer["cases"][0]
         self.assertEqual((case["init_steps"], case["input_steps"]), (5, 0))
-        self.assertEqual(case["plan"]["parameters"], [["linear.weight", 0, False], ["linear.bias", 1, False],
+        self.assertEqual(case["trace"]["parameters"], [["linear.weight", 0, False], ["linear.bias", 1, False],
                                                       ["shift", 2, True]])
-        self.assertEqual(case["plan"]["inputs"], [3])
+        self.assertEqual(case["trace"]["inputs"], [3])
         self.assertFalse(any("tensor" in parameter or parameter["matched"] for parameter in case["parameters"]))
 
     def test_init_that_reads_values_is_unsupported(self):

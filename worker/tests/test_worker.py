@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Drives real zygotes: every case file that is harmless without a jail, then what a Plan must hold, then hostile
-# children.
+# Drives real fork servers: every case file that is harmless without a jail, then what a trace must hold.
 #
 # The cases under cheat/ are left to the verifier's own tests, which never run without the sandbox.
 import glob
 import os
-import time
 import unittest
 
 import torch
-from harness import WORKER, Zygote, pair, parse_blob, record_reference, tensors
-from plan_format import pack
+from harness import WORKER, pair, record_reference, tensors
+from trace_format import pack
 from truth import truth
 
 CASES = os.path.join(os.path.dirname(WORKER), "tests", "cases")
@@ -67,7 +65,7 @@ def read(path):
         return file.read()
 
 
-class WithZygotes(unittest.TestCase):
+class WithForkServers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.pair = pair()
@@ -77,7 +75,7 @@ class WithZygotes(unittest.TestCase):
         return self.pair.recorder.run("record", self.pair.record_args(task, candidate, answer, **options))
 
 
-class CaseFiles(WithZygotes):
+class CaseFiles(WithForkServers):
     def run_kind(self, kind):
         paths = sorted(glob.glob(os.path.join(CASES, kind, "*.py")))
         self.assertGreater(len(paths), 9)
@@ -104,14 +102,14 @@ class CaseFiles(WithZygotes):
         self.run_kind("broken")
 
 
-class Recording(WithZygotes):
-    def plan(self, candidate, **options):
+class Records(WithForkServers):
+    def case_trace(self, candidate, **options):
         done, answer, _ = self.record(candidate, **options)
         self.assertTrue(answer and answer["ok"], (done, answer))
-        return answer, answer["cases"][0]["plan"]
+        return answer, answer["cases"][0]["trace"]
 
     def ops(self, candidate, **options):
-        return [step.get("op", "launch") for step in self.plan(candidate, **options)[1]["tape"]]
+        return [step.get("op", "launch") for step in self.case_trace(candidate, **options)[1]["tape"]]
 
     def test_library_calls_are_on_the_tape_whole(self):
         self.assertEqual(self.ops(model("return torch.nn.functional.softmax(x, dim=0)")), ["aten.softmax.int"])
@@ -143,8 +141,8 @@ class Recording(WithZygotes):
     def test_launch_holds_grid_arguments_and_line(self):
         candidate = model("y = torch.empty_like(x); "
                           "kernel[lambda meta: (meta['BLOCK'] // 8, 2)](x, y, 200, BLOCK=64); return y")
-        answer, plan = self.plan(candidate)
-        launch = next(step for step in plan["tape"] if "launch" in step)
+        answer, case_trace = self.case_trace(candidate)
+        launch = next(step for step in case_trace["tape"] if "launch" in step)
         self.assertEqual(launch["grid"], [8, 2, 1])
         self.assertEqual([name for name, _ in launch["args"]], ["x_ptr", "y_ptr", "n", "BLOCK"])
         self.assertEqual(launch["args"][2:], [["n", {"i": 200}], ["BLOCK", {"i": 64}]])
@@ -156,47 +154,47 @@ class Recording(WithZygotes):
             "@triton.jit", "@triton.autotune([triton.Config({'BLOCK': b}, num_warps=w) for b in (128, 256) "
                            "for w in (1, 2)], key=['n'])\n@triton.jit")
         answer, area = truth(TASK)
-        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, tuned, answer))
-        self.assertEqual(len(recording["cubins"]), 4)
-        for cubin in recording["cubins"]:
+        _, trace, own = self.pair.recorder.run("record", self.pair.record_args(TASK, tuned, answer))
+        self.assertEqual(len(trace["cubins"]), 4)
+        for cubin in trace["cubins"]:
             image = tensors(cubin["tensor"], own).numpy().tobytes()
             self.assertEqual(image[:4], b"\x7fELF")
-        tape = recording["cases"][0]["plan"]["tape"]
+        tape = trace["cases"][0]["trace"]["tape"]
         self.assertEqual(sum("launch" in step for step in tape), 1)
         self.assertEqual(dict(next(s for s in tape if "launch" in s)["args"])["BLOCK"], {"i": 128})
 
     def test_without_compilation_there_are_no_cubins(self):
-        answer, plan = self.plan(model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y"),
+        answer, case_trace = self.case_trace(model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y"),
                                  compile=False)
         self.assertEqual(answer["cubins"], [])
-        self.assertIsNone(plan["tape"][-1]["cubin"])
+        self.assertIsNone(case_trace["tape"][-1]["cubin"])
 
     def test_size_constants_are_rebound_in_candidates_that_copy_them(self):
         candidate = "N = 100\nBLOCK = 100  # Another 100.\n" + model(
             "y = torch.empty(2 * N, device=x.device); kernel[(1,)](x, y, 2 * N, BLOCK=16); return y")
-        answer, plan = self.plan(candidate, constants={"N": 3}, compile=False)
-        self.assertEqual(plan["values"][0]["shape"], [6])
-        self.assertEqual(plan["values"][1]["shape"], [6])
+        answer, case_trace = self.case_trace(candidate, constants={"N": 3}, compile=False)
+        self.assertEqual(case_trace["values"][0]["shape"], [6])
+        self.assertEqual(case_trace["values"][1]["shape"], [6])
         outcome, detail = self.pair.judge(TASK, candidate, constants={"N": 3})
         self.assertEqual(outcome, "pass", detail)
 
     def test_tensors_made_from_numbers_become_parameters_with_bytes(self):
-        answer, plan = self.plan(model("return x * torch.tensor([1.5, 2.5], device='cuda')[0]"))
-        self.assertEqual([name for name, *_ in plan["parameters"]], ["constant.0"])
+        answer, case_trace = self.case_trace(model("return x * torch.tensor([1.5, 2.5], device='cuda')[0]"))
+        self.assertEqual([name for name, *_ in case_trace["parameters"]], ["constant.0"])
         self.assertEqual(answer["cases"][0]["parameters"][0]["shape"], [2])
 
     def test_module_attributes_that_are_no_parameters_make_init_real(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x + self.shift, y, 200, BLOCK=128); return y",
                           "self.shift = torch.zeros(200)")
-        answer, plan = self.plan(candidate)
+        answer, case_trace = self.case_trace(candidate)
         self.assertIn("tensor", answer["cases"][0]["parameters"][0])
         self.assertEqual(self.pair.judge(TASK, candidate)[0], "pass")
 
     def test_a_raw_pointer_names_its_tensor(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x.data_ptr(), y, 200, BLOCK=128); return y").replace(
             "tl.load(x_ptr +", "tl.load(x_ptr.to(tl.pointer_type(tl.float32)) +")
-        answer, plan = self.plan(candidate)
-        self.assertEqual(plan["tape"][-1]["args"][0][1], {"t": plan["inputs"][0]})
+        answer, case_trace = self.case_trace(candidate)
+        self.assertEqual(case_trace["tape"][-1]["args"][0][1], {"t": case_trace["inputs"][0]})
         self.assertIn("i64", answer["cubins"][0]["signature"])
         outcome, detail = self.pair.judge(TASK, candidate)
         self.assertEqual(outcome, "pass", detail)
@@ -207,13 +205,13 @@ class Recording(WithZygotes):
         args = self.pair.record_args(TASK, candidate, answer)
         args["cases"].append({"name": "tiny", "constants": {"N": 4}, "compile": False,
                               "inputs": [{"shape": [8], "dtype": "float32", "stride": [1]}]})
-        _, recording, _ = self.pair.recorder.run("record", args)
-        self.assertEqual([case["name"] for case in recording["cases"]], ["full", "tiny"])
-        self.assertEqual(len(recording["kernels"]), 1)
-        self.assertEqual(len(recording["cubins"]), 1)
+        _, trace, _ = self.pair.recorder.run("record", args)
+        self.assertEqual([case["name"] for case in trace["cases"]], ["full", "tiny"])
+        self.assertEqual(len(trace["kernels"]), 1)
+        self.assertEqual(len(trace["cubins"]), 1)
 
 
-class Precision(WithZygotes):
+class Precision(WithForkServers):
     TASK = TASK.replace("return x * 2", "return x * 2 + 0 * self.shift").replace(
         "class Model(nn.Module):", "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.shift = nn.Parameter(torch.randn(200))\n")
@@ -225,31 +223,31 @@ class Precision(WithZygotes):
         answer, area = truth(task, other=True)
         args = self.pair.record_args(task, candidate, answer)
         args["cases"][0].update(case)
-        _, recording, own = self.pair.recorder.run("record", args)
-        return answer, area, recording, own
+        _, trace, own = self.pair.recorder.run("record", args)
+        return answer, area, trace, own
 
     def test_a_kernel_that_follows_its_input_is_right_in_float16(self):
-        answer, area, recording, own = self.record(model(self.BODY, self.INIT), dtype="float16")
-        case = recording["cases"][0]
+        answer, area, trace, own = self.record(model(self.BODY, self.INIT), dtype="float16")
+        case = trace["cases"][0]
         self.assertEqual([(p["name"], p["dtype"], p["matched"]) for p in case["parameters"]],
                          [("shift", "float16", True)])
-        _, result, result_area = self.pair.interpret(recording, own, answer, area)
+        _, result, result_area = self.pair.interpret(trace, own, answer, area)
         self.assertTrue(result["ok"], result)
         self.assertTrue(torch.equal(tensors(result["outputs"], result_area), tensors(answer["outputs"], area)))
 
     def test_weights_of_a_real_init_are_cast_alike(self):
         init = self.INIT + "\n        self.k = torch.tensor([float(torch.ones(1))])"
-        answer, _, recording, _ = self.record(model(self.BODY, init), dtype="float16")
-        own = {p["name"]: p for p in recording["cases"][0]["parameters"]}
+        answer, _, trace, _ = self.record(model(self.BODY, init), dtype="float16")
+        own = {p["name"]: p for p in trace["cases"][0]["parameters"]}
         self.assertEqual(own["shift"]["dtype"], "float16")
         self.assertEqual(own["shift"]["init_hash"], answer["parameters"][0]["init_hash"])
 
     def test_references_are_recorded_in_the_other_precision(self):
         case = record_reference(self.TASK, dtype="other")[0]["cases"][0]
-        value = {v["id"]: v for v in case["plan"]["values"]}
-        self.assertEqual([value[i]["dtype"] for i in case["plan"]["inputs"]], ["float16"])
-        self.assertEqual([value[i]["dtype"] for _, i, _ in case["plan"]["parameters"]], ["float16"])
-        self.assertEqual(value[case["plan"]["outputs"]["id"]]["dtype"], "float16")
+        value = {v["id"]: v for v in case["trace"]["values"]}
+        self.assertEqual([value[i]["dtype"] for i in case["trace"]["inputs"]], ["float16"])
+        self.assertEqual([value[i]["dtype"] for _, i, _ in case["trace"]["parameters"]], ["float16"])
+        self.assertEqual(value[case["trace"]["outputs"]["id"]]["dtype"], "float16")
 
     def test_tasks_without_one_precision_have_no_other(self):
         for inputs in ("torch.randint(0, 9, (200,))", "torch.randn(200).double()", "torch.randn(200), torch.ones(2).half()"):
@@ -263,51 +261,51 @@ class Precision(WithZygotes):
         args = self.pair.record_args(self.TASK, candidate, answer)
         args["cases"] += self.pair.record_args(self.TASK, candidate, half)["cases"]
         args["cases"][1].update(name="precision", dtype="float16", additional=True)
-        _, recording, _ = self.pair.recorder.run("record", args)
-        self.assertEqual([case["name"] for case in recording["cases"]], ["full"])
-        self.assertEqual([(f["case"], f["failure"]["outcome"]) for f in recording["failures"]],
+        _, trace, _ = self.pair.recorder.run("record", args)
+        self.assertEqual([case["name"] for case in trace["cases"]], ["full"])
+        self.assertEqual([(f["case"], f["failure"]["outcome"]) for f in trace["failures"]],
                          [("precision", "runtime_error")])
         args["cases"][1]["additional"] = False
-        _, recording, _ = self.pair.recorder.run("record", args)
-        self.assertFalse(recording["ok"])
+        _, trace, _ = self.pair.recorder.run("record", args)
+        self.assertFalse(trace["ok"])
 
 
-class Interpreting(WithZygotes):
+class Interpreting(WithForkServers):
     def test_too_many_programs_need_a_gpu(self):
         candidate = model("y = torch.empty_like(x); kernel[(200,)](x, y, 200, BLOCK=1); return y")
         answer, area = truth(TASK)
-        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
-        _, result, _ = self.pair.interpret(recording, own, answer, area, max_programs=100)
+        _, trace, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        _, result, _ = self.pair.interpret(trace, own, answer, area, max_programs=100)
         self.assertEqual(result["failure"]["outcome"], "unsupported")
         self.assertIn("GPU", result["failure"]["message"])
 
     def test_a_grid_too_large_for_64_bits_is_too_many_programs(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
         answer, area = truth(TASK)
-        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
-        next(s for s in recording["cases"][0]["plan"]["tape"] if "launch" in s)["choices"][0]["grid"] = [(1 << 31) - 1, 65535, 65535]
-        own = pack(recording, own)
-        _, result, _ = self.pair.interpret(recording, own, answer, area)
+        _, trace, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        next(s for s in trace["cases"][0]["trace"]["tape"] if "launch" in s)["choices"][0]["grid"] = [(1 << 31) - 1, 65535, 65535]
+        own = pack(trace, own)
+        _, result, _ = self.pair.interpret(trace, own, answer, area)
         self.assertEqual(result["failure"]["outcome"], "unsupported")
 
     def test_broken_guards_are_named(self):
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 205, BLOCK=128); return y")
         answer, area = truth(TASK)
-        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
-        _, result, _ = self.pair.interpret(recording, own, answer, area)
-        plan = recording["cases"][0]["plan"]
-        storage = next(v["storage"] for v in plan["values"] if v["id"] == plan["outputs"]["id"])
+        _, trace, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        _, result, _ = self.pair.interpret(trace, own, answer, area)
+        case_trace = trace["cases"][0]["trace"]
+        storage = next(v["storage"] for v in case_trace["values"] if v["id"] == case_trace["outputs"]["id"])
         self.assertEqual(result["guards_broken"], [storage])
 
 
     def of_text(self, text, poison=7, **changes):
-        """Outcome of interpreting TASK's Plan with another text in place of the recorded kernel's."""
+        """Outcome of interpreting TASK's trace with another text in place of the recorded kernel's."""
         candidate = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
         answer, area = truth(TASK)
-        _, recording, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
-        recording["kernels"][0].update(changes, source=text)
-        own = pack(recording, own)
-        _, result, result_area = self.pair.interpret(recording, own, answer, area, poison=poison)
+        _, trace, own = self.pair.recorder.run("record", self.pair.record_args(TASK, candidate, answer))
+        trace["kernels"][0].update(changes, source=text)
+        own = pack(trace, own)
+        _, result, result_area = self.pair.interpret(trace, own, answer, area, poison=poison)
         if not result["ok"]:
             return result["failure"]["outcome"]
         good = torch.equal(tensors(result["outputs"], result_area), tensors(answer["outputs"], area))
@@ -364,164 +362,6 @@ class Interpreting(WithZygotes):
                       "x * (2.0 if (n > 0 and BLOCK == 128 and True) else 1.0)"):
             with self.subTest(value):
                 self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + self.STORE.format(value)), "pass")
-
-
-class Hostile(WithZygotes):
-    def setUp(self):
-        self.answer, _ = truth(TASK)
-
-    def send(self, source, **limits):
-        started = time.monotonic()
-        zygote = self.pair.recorder
-        zygote.submit("record", self.pair.record_args(TASK, source, self.answer), **limits)
-        done, payload = zygote.receive()
-        done["waited"] = time.monotonic() - started
-        return done, payload
-
-    def tearDown(self):  # Whatever happened: the zygote works on.
-        good = model("y = torch.empty_like(x); kernel[(2,)](x, y, 200, BLOCK=128); return y")
-        self.assertTrue(self.record(good, compile=False)[1]["ok"])
-
-    def test_infinite_loop(self):
-        done, payload = self.send("while True: pass", deadline_s=1.0)
-        self.assertEqual((done["status"], payload), ("deadline", b""))
-        self.assertLess(done["waited"], 5)
-
-    def test_exit(self):
-        done, payload = self.send("import os; os._exit(0)")
-        self.assertEqual((done["status"], done["code"], payload), ("exited", 0, b""))
-        done, _ = self.send("import sys; sys.exit(3)")
-        self.assertEqual((done["status"], done["code"]), ("exited", 0))  # A SystemExit is reported, not obeyed.
-        done, _ = self.send("import os; os.abort()")
-        self.assertEqual(done["status"], "signaled")  # The first process of a PID namespace cannot abort: it crashes.
-
-    def test_floods(self):
-        done, payload = self.send("while True: print('x' * 1000)", deadline_s=1.0)
-        self.assertEqual((done["status"], payload), ("deadline", b""))
-        done, _ = self.send("import os\nwhile True: os.write(2, b'spam ' * 1000)")
-        self.assertEqual(done["status"], "overflow")
-        self.assertLessEqual(len(done["stderr"]), 8192)
-
-    WRITE = """
-import os
-for fd in range(3, 64):
-    try:
-        os.write(fd, b"\\xff\\x00 garbage " * {times})
-    except OSError:
-        pass
-{rest}
-"""
-
-    def test_garbage_on_the_result_pipe(self):
-        done, payload = self.send(self.WRITE.format(times=10, rest="os._exit(0)"))
-        self.assertEqual(done["status"], "exited")
-        self.assertTrue(payload.startswith(b"\xff"))
-        self.assertEqual(parse_blob(payload), (None, b""))
-
-    def test_huge_result(self):
-        done, payload = self.send(self.WRITE.format(times=20 << 20, rest=""), max_result_bytes=1 << 20)
-        self.assertEqual((done["status"], len(payload)), ("overflow", 1 << 20))
-
-    def test_memory(self):
-        done, payload = self.send("hoard = [bytearray(1 << 28) for _ in range(64)]", memory_bytes=1 << 30)
-        self.assertEqual(parse_blob(payload)[0]["failure"]["outcome"], "out_of_memory")
-
-    def test_children_of_a_child_die(self):
-        def alive():
-            count = 0
-            for path in glob.glob("/proc/[0-9]*/cmdline"):
-                try:
-                    with open(path, "rb") as file:
-                        count += file.read() == command_line
-                except OSError:
-                    pass
-            return count
-
-        with open(f"/proc/{self.pair.recorder.process.pid}/cmdline", "rb") as file:
-            command_line = file.read()  # Forks keep it.
-        before = alive()  # Broker and fork server.
-        done, _ = self.send("""
-import os, time
-for _ in range(5):
-    if os.fork() == 0:
-        try:
-            os.setsid()
-        except PermissionError:
-            pass
-        time.sleep(100)
-        os._exit(0)
-os._exit(5)
-""")
-        self.assertEqual((done["status"], done["code"]), ("exited", 5))
-        self.assertLess(done["waited"], 5)
-        deadline = time.monotonic() + 5
-        while alive() > before and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertEqual(alive(), before)
-
-    @unittest.skipUnless(os.environ.get("TRITONRL_SANDBOX_LIBRARY"), "needs the sandbox")
-    def test_fork_bomb(self):
-        done, _ = self.send("import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
-                            deadline_s=1.0)
-        self.assertEqual(done["status"], "deadline")
-        self.assertLess(done["waited"], 8)
-
-    SPY = """
-table = bytes((c + 1) % 256 for c in range(256))
-needle = bytes(reversed({needle!r}))  # Translated: as it is, it shall not be in this process.
-found = 0
-with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
-    for line in maps.read().splitlines():
-        span, mode = line.split()[:2]
-        at, end = (int(part, 16) for part in span.split("-"))
-        while mode.startswith("rw") and at < end:
-            memory.seek(at)
-            try:
-                data = memory.read(min(end - at, 1 << 22))
-            except OSError:
-                break
-            found += data.translate(table).count(needle)
-            at += max(1, len(data))
-raise RuntimeError(f"found {{found}}")
-"""
-
-    def test_a_child_holds_nothing_of_other_jobs(self):
-        marker = b"the-secret-of-another-job"
-        translated = bytes(c + 1 for c in marker)
-        zygote = self.pair.recorder
-        busy = self.WRITE.format(times=f"1 + {marker!r} * 100", rest="import time; time.sleep(3)")
-        for _ in range(3):
-            zygote.submit("record", self.pair.record_args(TASK, busy, self.answer))
-        time.sleep(0.7)
-        source = self.SPY.format(needle=translated[::-1])
-        spy = zygote.submit("record", self.pair.record_args(TASK, source, self.answer))
-        answers = {}
-        while len(answers) < 4:
-            done, payload = zygote.receive()
-            answers[done["id"]] = payload
-        self.assertIn("found 0", parse_blob(answers[spy])[0]["failure"]["message"])
-
-    def test_jobs_overlap_and_can_be_killed(self):
-        zygote = self.pair.recorder
-        started = time.monotonic()
-        args = self.pair.record_args(TASK, "import time; time.sleep(1)", self.answer)
-        ids = {zygote.submit("record", args) for _ in range(3)}
-        victim = zygote.submit("record", self.pair.record_args(TASK, "import time; time.sleep(60)", self.answer))
-        zygote.send({"type": "kill", "id": victim})
-        done = [zygote.receive()[0] for _ in range(4)]
-        self.assertLess(time.monotonic() - started, 2.9)
-        self.assertEqual({d["id"]: d["status"] for d in done if d["id"] == victim}, {victim: "killed"})
-        self.assertEqual({d["id"] for d in done}, ids | {victim})
-
-
-class Life(unittest.TestCase):
-    def test_zygote_ends_with_its_socket_and_takes_its_jobs_along(self):
-        zygote = Zygote("record")
-        zygote.submit("record", {"reference": True, "task_source": "while True: pass", "weight_seed": 0,
-                                 "cases": [{"name": "full"}]}, deadline_s=60)
-        time.sleep(0.3)
-        zygote.close()
-        self.assertEqual(zygote.process.returncode, 0)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/config.h"
-#include "verify/timing_protocol.h"
+#include "verify/execute/timing_protocol.h"
 
 namespace tritonrl::calibrated_timing {
 

@@ -7,7 +7,7 @@
 //             group-relative credit learn nothing from either
 //   Promote   one difficulty at a time; the next once half of a window of rollouts is correct
 //
-// All deal tasks out in a new random order every epoch, and go on exactly after restore().
+// All deal tasks out in a new random order every epoch, and continue exactly after restore().
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "data/task_sampler.h"
+#include "data/tasks/task_sampler.h"
 #include "ext/curriculum/parts.h"
 
 namespace tritonrl::curriculum {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "data/task_sampler.h"
+#include "data/tasks/task_sampler.h"
 
 namespace tritonrl::curriculum {
 

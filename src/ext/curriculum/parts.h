@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/files/json.h"
 #include "data/epoch_shuffle.h"
-#include "data/task.h"
+#include "data/tasks/task.h"
 
 namespace tritonrl::curriculum {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/shape_variants.h"
+#include "data/tasks/shape_variants.h"
 
 namespace tritonrl::multi_input {
 namespace {
@@ -38,7 +38,7 @@ CaseSpec additional(const std::string& name, const Task& task) {
   } else if (name == "precision") {
     spec.other_precision = true;
   } else {
-    spec.plan = "full";
+    spec.trace = "full";
     if (name != "reseeded") spec.values = name;
   }
   return spec;

@@ -5,19 +5,19 @@
 //   doubled    the same inputs' distribution times two
 //   reseeded   one more secret seed
 //   larger     sizes half as large again, rebound jointly: those the task names, else the first proposal of
-//              data/shape_variants.h
+//              data/tasks/shape_variants.h
 //   precision  inputs and weights in float16 instead of float32, or the other way round, held to the tolerance of the
 //              precision they are in
 //
-// and the other value transforms of verify/case_source.h by name. All but the original are additional: what a task
-// cannot do is skipped and said to be, and no candidate fails by it.
+// and the other value transforms of verify/execute/case_source.h by name. All but the original are additional: what a
+// task cannot do is skipped and said to be, and no candidate fails by it.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "base/config.h"
-#include "verify/case_source.h"
+#include "verify/execute/case_source.h"
 
 namespace tritonrl::multi_input {
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "verify/fake_jobs.h"
+#include "support/fake_jobs.h"
 #include "verify/verifier.h"
 
 namespace tritonrl::multi_input::multi_input_test {
@@ -100,7 +100,7 @@ TEST(MultiInput, AnySelectionKeepsTheContract) {
     bool has_larger = std::count(list.begin(), list.end(), "larger") > 0;  // And its stand-in.
     ASSERT_EQ(cases.size(), list.size() + has_larger);
     EXPECT_FALSE(cases[0].additional || cases[0].tiny);
-    for (const CaseSpec& spec : cases) EXPECT_FALSE(find(cases, spec.recorded_as()).additional && !spec.plan.empty());
+    for (const CaseSpec& spec : cases) EXPECT_FALSE(find(cases, spec.recorded_as()).additional && !spec.trace.empty());
   }
 }
 
@@ -113,10 +113,10 @@ TEST(MultiInput, ListsThatMakeNoSenseAreRefused) {
   EXPECT_THROW(MultiInput(2, {kFive, -1}), Error);
 }
 
-// --- Through the funnel, over scripted workers.
+// --- Through the stages, over scripted workers.
 
 Verdict verify(const FakePool::Answer& answer, const std::vector<std::string>& list = kFive, VerifyConfig config = {},
-               const JudgeAnswer& judge = honest_judge) {
+               const JudgeReply& judge = honest_judge) {
   VerifySeams seams;
   seams.cases = std::make_shared<MultiInput>(2, MultiInput::Config{list, 0});
   auto verifier = verifier_over(answer, config, seams, judge);

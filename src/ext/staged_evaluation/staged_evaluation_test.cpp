@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/rng.h"
-#include "verify/fake_jobs.h"
-#include "verify/made_up_finding.h"
+#include "support/fake_jobs.h"
+#include "support/made_up_finding.h"
 #include "verify/verifier.h"
 
 namespace tritonrl::staged_evaluation::staged_evaluation_test {
@@ -44,7 +44,7 @@ TEST(EveryStage, GoesOnWhileThereIsSomethingToRun) {
   EXPECT_EQ(after(Stage::kTime, Outcome::kPass), std::nullopt);
 }
 
-// --- A funnel over scripted workers.
+// --- A pipeline over scripted workers.
 
 // How a candidate behaves, as far as its jobs tell: 0 = well, else one of the ways to fail.
 struct Script {
@@ -66,7 +66,7 @@ FakePool::Answer worker(const Script& script) {
     if (job.kind == "compile") return script.compile ? failure(nonce, "compile_error") : compile_answer(nonce);
     if (job.kind == "record") {
       if (script.record == 1) return failure(nonce, "unsupported");
-      return record_answer(nonce, recording(job.args));
+      return record_answer(nonce, trace(job.args));
     }
     return run_of(nonce, job.args["case"] == "tiny" ? script.tiny : script.full, job.args["launches"].get<bool>());
   };

@@ -2,9 +2,9 @@
 // CUDA kernels of the transformer: the element-wise and row-wise passes that ATen would make several launches of, and
 // the draw of the next token, so that logits never leave the GPU. Products and attention stay with the libraries.
 //
-// Their source (kernels.cu) is in the program, which compiles it for the GPU at hand (base/nvrtc.h) and links nothing
-// of CUDA. Where that cannot be done, and with TRITONRL_CUDA_KERNELS=0 in the environment, there are none, and ops.h
-// takes ATen. Semantics are those of cpu/kernels.h.
+// Their source (kernels.cu) is in the program, which compiles it for the GPU at hand (base/process/nvrtc.h) and links
+// nothing of CUDA. Where that cannot be done, and with TRITONRL_CUDA_KERNELS=0 in the environment, there are none, and
+// ops.h takes ATen. Semantics are those of cpu/kernels.h.
 //
 // Every function launches on the current stream of its tensors' device, returns at once, may be recorded in a CUDA
 // graph, and throws Error (environment) when the launch is refused. Tensors are contiguous, of one device, and of
@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-#include "base/nvrtc.h"
+#include "base/process/nvrtc.h"
 
 namespace tritonrl::cuda {
 

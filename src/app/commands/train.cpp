@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// train, eval and report.
+#include <cstdio>
+#include <iostream>
+
+#include "app/assemble.h"
+#include "app/commands/commands.h"
+#include "app/train/checkpoints.h"
+#include "app/train/pipeline.h"
+#include "base/log.h"
+#include "report/report.h"
+
+namespace tritonrl {
+
+void ConfigArguments::add_to(CLI::App& command, bool required) {
+  auto* option = command.add_option("config", files, "YAML files, the right one wins");
+  if (required) option->required();
+  command.add_option("--set", sets, "override one value: --set sft.optimizer.lr=2e-4")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void add_train(CLI::App& app, Run& run, const std::string& command_line) {
+  auto* command = app.add_subcommand("train", "the main job: SFT -> RL -> evaluation -> report, from one YAML file");
+  struct TrainArguments {
+    ConfigArguments config;
+    bool dry_run = false, explain = false, overwrite = false, weaker = false;
+  };
+  auto arguments = std::make_shared<TrainArguments>();
+  arguments->config.add_to(*command, false);
+  command->add_flag("--dry-run", arguments->dry_run, "print the resolved config and stop");
+  command->add_flag("--explain", arguments->explain,
+                    "print every key with its meaning and stop; with the name of an algorithm only the keys it has");
+  command->add_flag("--overwrite", arguments->overwrite, "start anew where the run directory holds another run");
+  command->add_flag("--allow-weaker-sandbox", arguments->weaker, "continue where the sandbox is incomplete");
+  command->callback([=, &run] {
+    run = [=] {
+      if (arguments->config.files.empty() && !arguments->dry_run && !arguments->explain) {
+        throw usage_error("train needs a config file", "", "for example: tritonrl train configs/quickstart.yaml");
+      }
+      std::vector<std::string> files = arguments->config.files, sets = arguments->config.sets;
+      bool of_algorithm = arguments->explain && !files.empty() && named<Algorithm>(files.front());
+      if (of_algorithm) {
+        sets.push_back("rl.algorithm=" + files.front());
+        files.erase(files.begin());
+      }
+      Config config = load_config<Config>(files, sets);
+      if (of_algorithm) {
+        std::cout << to_yaml(config.rl, true);
+        return 0;
+      }
+      if (arguments->weaker) config.verify.allow_weaker_sandbox = true;
+      if (arguments->dry_run || arguments->explain) {
+        std::cout << to_yaml(config, arguments->explain);
+        return 0;
+      }
+      auto folder = run_training(config, {arguments->overwrite, command_line});
+      std::cout << "results:  " << (folder / "results.json").string()
+                << "\nreport:   " << (folder / "report.html").string() << "\n";
+      return 0;
+    };
+  });
+}
+
+void add_eval(CLI::App& app, Run& run) {
+  auto* command = app.add_subcommand("eval", "measure a policy on a task file");
+  struct TrainArguments {
+    ConfigArguments config;
+    std::string tasks, adapter, out, name = "policy";
+    bool json = false;
+  };
+  auto arguments = std::make_shared<TrainArguments>();
+  arguments->config.add_to(*command, false);
+  command->add_option("--tasks", arguments->tasks, "task set (JSON lines); default: eval.tasks of the config");
+  command->add_option("--adapter", arguments->adapter, "PEFT folder; without it the model as it is");
+  command->add_option("--out", arguments->out, "write one record an answer here (JSON lines)");
+  command->add_flag("--json", arguments->json, "print the row of results.json in place of the table");
+  command->add_option("--name", arguments->name, "name of the row");
+  command->callback([=, &run] {
+    run = [=] {
+      Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
+      std::string file = arguments->tasks.empty() ? config.eval.tasks : arguments->tasks;
+      if (file.empty()) throw usage_error("no task set: give --tasks or eval.tasks");
+      auto tasks = load_tasks(file);
+      if (!config.eval.ids.empty()) tasks = tasks_of_ids(tasks, find_data_file(config.eval.ids));
+      Policy policy = Policy::open(find_policy(config), PromptTemplate::load(find_data_file(config.data.prompt)));
+      if (!arguments->adapter.empty()) {
+        check_checkpoint(arguments->adapter, policy.config().model);
+        policy.set_adapter(LoraAdapter::load(arguments->adapter, policy.weights()));
+      }
+      auto verifier = Verifier::open(config.verify, make_verify_seams(config));
+      Rng rng = Rng(static_cast<uint64_t>(config.eval.seed)).at("eval");
+      auto records =
+          records_of(roll_out_and_verify(policy.snapshot(), *verifier, tasks, config.eval.samples, config.eval.sampling,
+                                         rng, {"eval", should_stream(config.eval.stream, policy)}));
+      if (!arguments->out.empty()) save_records(arguments->out, records);
+      ResultsRow row = make_row(arguments->name, records);
+      std::cout << (arguments->json ? to_json(row).dump(2) + "\n" : to_table(row));
+      return 0;
+    };
+  });
+}
+
+void add_report(CLI::App& app, Run& run) {
+  auto* command = app.add_subcommand("report", "write report.html and report.md of a run directory anew");
+  auto folder = std::make_shared<std::string>();
+  command->add_option("run", *folder, "run directory")->required();
+  command->callback([=, &run] {
+    run = [=] {
+      write_report(*folder);
+      std::cout << *folder << "/report.html\n";
+      return 0;
+    };
+  });
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape rules of norms, pooling, matrix products, convolutions and movement.
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "data/synth/draft.h"
+
+namespace tritonrl::graphs {
+
+namespace {
+
+bool usable(const Draft& draft, int x) { return draft.is_float(x) && draft.graph[x].type == draft.type; }
+
+std::string type_argument(const Draft& draft) {
+  return draft.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(draft.type));
+}
+
+std::vector<double> normal_samples(Draft& draft, double deviation) {
+  Rng own = Rng(84).at(draft.graph.nodes.size());
+  std::vector<double> out;
+  for (int i = 0; i < kSamples; ++i) out.push_back(deviation * own.normal());
+  return out;
+}
+
+// Norms: a normalised value has deviation 1 whatever came in, unless there was nothing to normalise.
+int normalised(Draft& draft, Node node, int64_t count) {
+  if (count < 4) return -1;
+  node.type = draft.type;
+  double bound = std::sqrt(static_cast<double>(count));
+  return draft.compute(std::move(node), normal_samples(draft, 1), -std::min(bound, 8.0), std::min(bound, 8.0));
+}
+
+bool varies(const Draft& draft, int x) {
+  double sum = 0, squares = 0;
+  for (double v : draft.values(x).samples) sum += v / kSamples, squares += v * v / kSamples;
+  return squares - sum * sum > 1e-3;
+}
+
+// (size - window) // stride + 1, or nothing when the window does not fit the tiny size.
+std::optional<Dim> windows(const Dim& size, int64_t kernel, int64_t stride, int64_t padding) {
+  int64_t shrink = kernel - 2 * padding;
+  if (size.full < shrink + 1 || size.tiny < shrink + 1) return std::nullopt;
+  if (shrink == 1 && stride == 1) return size;
+  std::string inner = shrink == 0  ? size.text
+                      : shrink > 0 ? cat(size.text, " - ", shrink)
+                                   : cat(size.text, " + ", -shrink);
+  std::string text;
+  if (stride == 1) {
+    text = shrink > 1 ? cat("(", size.text, " - ", shrink - 1, ")") : cat("(", size.text, " + ", 1 - shrink, ")");
+  } else {
+    text = cat("((", inner, ") // ", stride, " + 1)");
+  }
+  return Dim{text, (size.full - shrink) / stride + 1, (size.tiny - shrink) / stride + 1};
+}
+
+}  // namespace
+
+int build_layer_norm(Draft& draft, const Operator& op, int x) {
+  if (!usable(draft, x) || draft.rank(x) < 2 || !varies(draft, x)) return -1;
+  bool rms = op.name == "rms_norm";
+  Node node;
+  node.op = &op;
+  node.shape = draft.shape(x);
+  int rank = draft.rank(x);
+  int over = rank >= 3 && draft.chance(0.2) ? 2 : 1;
+  Shape inner(node.shape.end() - over, node.shape.end());
+  for (int i = rank - over; i < rank; ++i) node.dims.push_back(i);
+  if (product(inner).full > 8192 || product(inner).tiny < 3) return -1;
+  for (const Dim& dim : inner) {
+    if (dim.is_one()) return -1;
+  }
+  node.numbers = draft.pick(op.attributes);
+  node.operands = {x};
+  bool weight = draft.chance(0.75), bias = weight && !rms && draft.chance(0.8);
+  node.member = draft.member(draft.plain || draft.chance(0.6) ? "norm" : rms ? "rms" : "ln");
+  std::string sizes = over == 1 ? "{0}" : "({0}, {1})";
+  std::string eps = !rms && node.numbers[0] == 1e-5 ? "" : cat(", eps=", python_float(node.numbers[0]));
+  node.module = cat("nn.", rms ? "RMSNorm(" : "LayerNorm(", sizes, eps, weight ? "" : ", elementwise_affine=False",
+                    weight && !bias && !rms ? ", bias=False" : "", type_argument(draft), ")");
+  node.module_dims = inner;
+  node.ints["weight"] = weight;
+  node.ints["bias"] = bias;
+  if (weight) node.operands.push_back(draft.parameter(inner, "", node.member + ".weight"));
+  if (bias) node.operands.push_back(draft.parameter(inner, "", node.member + ".bias"));
+  return normalised(draft, std::move(node), product(inner).full);
+}
+
+int build_group_norm(Draft& draft, const Operator& op, int x) {
+  if (!usable(draft, x) || draft.rank(x) < 3 || !varies(draft, x)) return -1;
+  bool instance = op.name == "instance_norm";
+  if (instance && draft.rank(x) != 4) return -1;
+  Node node;
+  node.op = &op;
+  node.shape = draft.shape(x);
+  const Dim channels = node.shape[1];
+  if (channels.is_one() || !draft.graph.symbols.count(channels.text)) return -1;
+  Shape rest(node.shape.begin() + 2, node.shape.end());
+  int64_t groups = 1;
+  if (!instance) {
+    std::vector<int64_t> fitting;
+    for (int64_t g : {1, 2, 3, 4}) {
+      if (channels.full % g == 0 && channels.tiny % g == 0) fitting.push_back(g);
+    }
+    groups = draft.pick(fitting);
+    if (product(rest).full * channels.full / groups > 8192) return -1;
+  } else if (product(rest).full > 8192) {
+    return -1;
+  }
+  node.numbers = draft.pick(op.attributes);
+  node.operands = {x};
+  node.ints["groups"] = instance ? 0 : groups;
+  for (int i = 1; i < draft.rank(x); ++i) node.dims.push_back(i);
+  bool weight = draft.chance(0.7);
+  node.member = draft.member(instance ? "norm" : "gn");
+  node.module = instance
+                    ? cat("nn.InstanceNorm2d({0}", weight ? ", affine=True" : "", type_argument(draft), ")")
+                    : cat("nn.GroupNorm(", groups, ", {0}", weight ? "" : ", affine=False", type_argument(draft), ")");
+  node.module_dims = {channels};
+  node.ints["weight"] = node.ints["bias"] = weight;
+  Shape viewed(node.shape.size() - 1, Dim());
+  viewed[0] = channels;
+  if (weight) {
+    node.operands.push_back(draft.parameter(viewed, "", node.member + ".weight"));
+    node.operands.push_back(draft.parameter(viewed, "", node.member + ".bias"));
+  }
+  return normalised(draft, std::move(node), product(rest).tiny);
+}
+
+int build_batch_norm(Draft& draft, const Operator& op, int x) {
+  int rank = draft.rank(x);
+  if (!usable(draft, x) || rank < 2 || !varies(draft, x)) return -1;
+  Node node;
+  node.op = &op;
+  node.shape = draft.shape(x);
+  const Dim channels = node.shape[1];
+  if (channels.is_one()) return -1;
+  node.numbers = {1e-5};
+  node.member = draft.member("bn");
+  node.module = cat("nn.BatchNorm", rank == 4 ? "2d" : "1d", "({0}", type_argument(draft), ")");
+  node.module_dims = {channels};
+  Shape viewed(static_cast<size_t>(rank) - 1, Dim());
+  viewed[0] = channels;
+  node.operands = {x};
+  for (const char* name : {".running_mean", ".running_var", ".weight", ".bias"}) {
+    node.operands.push_back(draft.parameter(viewed, "", node.member + name));
+  }
+  node.type = draft.type;
+  const Values& v = draft.values(x);
+  auto samples = v.samples;
+  return draft.compute(std::move(node), samples, 2 * v.low - 1, 2 * v.high + 1);
+}
+
+int build_pool(Draft& draft, const Operator& op, int x) {
+  int spatial = op.name.find("2d") != std::string::npos ? 2 : 1;
+  if (!usable(draft, x) || draft.rank(x) != spatial + 2) return -1;
+  bool maximum = op.name[0] == 'm';
+  Node node;
+  node.op = &op;
+  node.operands = {x};
+  int64_t kernel = draft.pick<int64_t>({2, 2, 3}), stride = draft.chance(0.7) ? kernel : draft.pick<int64_t>({1, 2});
+  int64_t padding = draft.chance(0.3) ? 1 : 0;
+  node.ints = {{"kernel", kernel}, {"stride", stride}, {"padding", padding}};
+  node.shape = draft.shape(x);
+  for (int i = 2; i < spatial + 2; ++i) {
+    if (node.shape[static_cast<size_t>(i)].is_one()) return -1;
+    auto size = windows(node.shape[static_cast<size_t>(i)], kernel, stride, padding);
+    if (!size) return -1;
+    node.shape[static_cast<size_t>(i)] = *size;
+  }
+  node.type = draft.type;
+  const auto& from = draft.values(x).samples;
+  Rng own = Rng(85).at(draft.graph.nodes.size());
+  std::vector<double> samples;
+  int64_t count = spatial == 2 ? kernel * kernel : kernel;
+  for (int j = 0; j < kSamples; ++j) {
+    double top = -1e300, sum = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      double v = own.pick(from);
+      top = std::max(top, v);
+      sum += v / static_cast<double>(count);
+    }
+    samples.push_back(maximum ? top : sum);
+  }
+  const Values& v = draft.values(x);
+  return draft.compute(std::move(node), samples, maximum ? v.low : std::min(0.0, v.low), v.high);
+}
+
+int build_matmul(Draft& draft, const Operator& op, int x) {
+  if (!usable(draft, x)) return -1;
+  const Shape left = draft.shape(x);
+  Node node;
+  node.op = &op;
+  node.type = draft.type;
+  bool batched = op.name == "bmm";
+  size_t rank = left.size();
+  if ((batched && rank != 3) || rank < 2 || rank > 4 || (!batched && rank != 2)) return -1;
+  bool transposed = op.name == "matmul" && draft.chance(0.3);
+  Dim inner = left[rank - 1];
+  if (inner.is_one() || inner.full < 3 || left[rank - 2].is_one()) return -1;
+  Dim columns = draft.symbol(Role::kFeatures);
+  Shape right(left.begin(), left.end() - 2);
+  right.push_back(transposed ? columns : inner);
+  right.push_back(transposed ? inner : columns);
+  int y = draft.input(right);
+  if (y < 0) return -1;
+  node.operands = {x, y};
+  node.ints["transposed"] = transposed;
+  node.shape = left;
+  node.shape[rank - 1] = columns;
+  auto samples = draft.summed(x, inner.full, 1);
+  double bound = 6 * std::abs(*std::max_element(samples.begin(), samples.end())) + 1;
+  return draft.compute(std::move(node), samples, -bound, bound);
+}
+
+int build_linear(Draft& draft, const Operator& op, int x) {
+  if (!usable(draft, x) || draft.rank(x) < 2 || draft.rank(x) > 3) return -1;
+  Node node;
+  node.op = &op;
+  node.type = draft.type;
+  node.shape = draft.shape(x);
+  Dim inner = node.shape.back();
+  if (inner.is_one() || inner.full < 3) return -1;
+  if (product(Shape(node.shape.begin(), node.shape.end() - 1)).is_one()) return -1;  // One row is no product.
+  Dim columns = draft.symbol(Role::kFeatures);
+  bool bias = draft.chance(0.7);
+  node.member = draft.member(draft.one_of({"linear", "fc", "proj"}));
+  node.module = cat("nn.Linear({0}, {1}", bias ? "" : ", bias=False", type_argument(draft), ")");
+  node.module_dims = {inner, columns};
+  node.ints["bias"] = bias;
+  node.operands = {x, draft.parameter({columns, inner}, "", node.member + ".weight")};
+  if (bias) node.operands.push_back(draft.parameter({columns}, "", node.member + ".bias"));
+  node.shape.back() = columns;
+  auto samples = draft.summed(x, inner.full, 1 / std::sqrt(3.0 * static_cast<double>(inner.full)));
+  double bound = 6 * std::abs(*std::max_element(samples.begin(), samples.end())) + 1;
+  return draft.compute(std::move(node), samples, -bound, bound);
+}
+
+int build_conv(Draft& draft, const Operator& op, int x) {
+  bool two = op.name.find("2d") != std::string::npos;
+  int spatial = two ? 2 : 1;
+  if (!usable(draft, x) || draft.rank(x) != spatial + 2) return -1;
+  bool depthwise = op.name.rfind("depthwise", 0) == 0, pointwise = op.name.rfind("pointwise", 0) == 0;
+  Node node;
+  node.op = &op;
+  node.type = draft.type;
+  node.shape = draft.shape(x);
+  const Dim channels = node.shape[1];
+  if (channels.is_one() || channels.full > 128) return -1;
+  int64_t kernel = pointwise ? 1 : draft.pick<int64_t>({2, 3, 3, 3}),
+          stride = pointwise ? 1 : draft.pick<int64_t>({1, 1, 2});
+  int64_t padding = pointwise ? 0 : draft.pick<int64_t>({0, 1, 1});
+  bool bias = draft.chance(0.6);
+  Dim out = depthwise ? channels : draft.symbol(Role::kChannels);
+  node.ints = {{"kernel", kernel}, {"stride", stride}, {"padding", padding}, {"depthwise", depthwise}, {"bias", bias}};
+  node.member = draft.member(draft.chance(0.7) ? "conv" : "conv1");
+  std::string extra = cat(stride == 1 ? "" : cat(", stride=", stride), padding == 0 ? "" : cat(", padding=", padding),
+                          depthwise ? ", groups={0}" : "", bias ? "" : ", bias=False", type_argument(draft));
+  node.module = cat("nn.Conv", spatial, "d({0}, {1}, ", kernel, extra, ")");
+  node.module_dims = {channels, out};
+  Shape weight = {out, depthwise ? Dim() : channels};
+  for (size_t i = 2; i < 2 + static_cast<size_t>(spatial); ++i) {
+    weight.push_back(number(kernel));
+    auto size = windows(node.shape[i], kernel, stride, padding);
+    if (!size || node.shape[i].is_one()) return -1;
+    node.shape[i] = *size;
+  }
+  node.shape[1] = out;
+  node.operands = {x, draft.parameter(weight, "", node.member + ".weight")};
+  if (bias) node.operands.push_back(draft.parameter({out}, "", node.member + ".bias"));
+  int64_t count = (depthwise ? 1 : channels.full) * (two ? kernel * kernel : kernel);
+  auto samples = draft.summed(x, count, 1 / std::sqrt(3.0 * static_cast<double>(count)));
+  double bound = 6 * std::abs(*std::max_element(samples.begin(), samples.end())) + 1;
+  return draft.compute(std::move(node), samples, -bound, bound);
+}
+
+int build_move(Draft& draft, const Operator& op, int x) {
+  if (!draft.is_float(x)) return -1;
+  Node node;
+  node.op = &op;
+  node.operands = {x};
+  node.type = draft.graph[x].type;
+  Shape shape = draft.shape(x);
+  int rank = draft.rank(x);
+  const std::string& name = op.name;
+  auto any_dim = [&] { return static_cast<int>(draft.rng.below(rank)); };
+  auto at = [&](int dim) -> Dim& { return shape[static_cast<size_t>(dim)]; };
+  if (name == "transpose" || name == "permute") {
+    if (rank < 2 || (name == "permute" && rank < 3)) return -1;
+    std::vector<int> order;
+    for (int i = 0; i < rank; ++i) order.push_back(i);
+    if (name == "permute") {
+      for (int tries = 0; tries < 4 && std::is_sorted(order.begin(), order.end()); ++tries) draft.rng.shuffle(order);
+    } else {
+      int a = draft.chance(0.7) ? rank - 2 : any_dim(), b = rank - 1;
+      if (a == b) return -1;
+      std::swap(order[static_cast<size_t>(a)], order[static_cast<size_t>(b)]);
+    }
+    if (std::is_sorted(order.begin(), order.end())) return -1;
+    node.dims = order;
+    for (int dim : order) node.shape.push_back(at(dim));
+  } else if (name == "flip" || name == "roll") {
+    if (rank < 1) return -1;
+    int dim = any_dim();
+    if (at(dim).is_one() || at(dim).tiny < 3) return -1;
+    node.dims = {dim};
+    if (name == "roll") node.ints["shift"] = draft.pick<int64_t>({1, 2, -1, -2});
+    node.shape = shape;
+  } else if (name == "flatten") {
+    if (rank < 3) return -1;
+    int from = rank == 4 && draft.chance(0.3) ? 2 : 1;
+    node.ints["from"] = from;
+    node.shape.assign(shape.begin(), shape.begin() + from);
+    node.shape.push_back(product(Shape(shape.begin() + from, shape.end())));
+  } else if (name == "unsqueeze") {
+    if (rank < 1 || rank > 3) return -1;
+    int dim = static_cast<int>(draft.rng.below(rank + 1));
+    node.dims = {dim};
+    node.shape = shape;
+    node.shape.insert(node.shape.begin() + dim, Dim());
+  } else if (name == "expand" || name == "repeat_interleave") {
+    if (rank < 1 || rank > 3) return -1;
+    int dim = any_dim();
+    if (name == "expand") {
+      if (!at(dim).is_one()) return -1;
+      at(dim) = number(draft.pick<int64_t>({2, 3}));
+      node.ints["size"] = at(dim).full;
+    } else {
+      if (at(dim).is_one() || at(dim).full > 2048) return -1;
+      node.ints["repeats"] = draft.pick<int64_t>({2, 3});
+      at(dim) = {cat("(", node.ints["repeats"], " * ", at(dim).text, ")"), at(dim).full * node.ints["repeats"],
+                 at(dim).tiny * node.ints["repeats"]};
+    }
+    node.dims = {dim};
+    node.shape = shape;
+  } else if (name == "cat" || name == "stack") {
+    if (rank < 1 || (name == "stack" && rank > 3)) return -1;
+    int y = draft.other(shape, x, false, false);
+    if (y < 0 || draft.graph[y].kind == Node::Kind::kParameter || !(draft.shape(y) == shape) ||
+        draft.graph[y].type != node.type) {
+      return -1;
+    }
+    node.operands.push_back(y);
+    int dim = name == "stack" ? static_cast<int>(draft.rng.below(rank + 1)) : any_dim();
+    node.dims = {dim};
+    node.shape = shape;
+    if (name == "stack") {
+      node.shape.insert(node.shape.begin() + dim, number(2));
+    } else {
+      if (at(dim).is_one()) return -1;
+      node.shape[static_cast<size_t>(dim)] = plus(at(dim), at(dim));
+    }
+  } else if (name == "slice" || name == "narrow") {
+    if (rank < 1) return -1;
+    int dim = any_dim();
+    int64_t start = draft.pick<int64_t>({0, 1, 2});
+    if (at(dim).is_one() || at(dim).tiny < start + 3 || !draft.graph.symbols.count(at(dim).text)) return -1;
+    node.dims = {dim};
+    node.ints["start"] = start;
+    if (name == "narrow") {  // Fixed length.
+      node.ints["length"] = draft.pick<int64_t>({2, 3});
+      at(dim) = number(node.ints["length"]);
+    } else {  // All but the ends.
+      int64_t cut = start + (node.ints["end"] = draft.pick<int64_t>({0, 1}));
+      if (cut == 0 || at(dim).tiny - cut < 2) return -1;
+      at(dim) = {cat("(", at(dim).text, " - ", cut, ")"), at(dim).full - cut, at(dim).tiny - cut};
+    }
+    node.shape = shape;
+  } else if (name == "chunk_glu") {
+    if (rank < 2) return -1;
+    Dim& last = at(rank - 1);
+    if (last.full % 2 || last.tiny % 2) return -1;
+    node.dims = {rank - 1};
+    node.ints["part"] = draft.chance(0.5);
+    last = {cat("(", last.text, " // 2)"), last.full / 2, last.tiny / 2};
+    node.shape = shape;
+  } else if (name == "pad") {
+    if (rank < 2) return -1;
+    Dim& last = at(rank - 1);
+    if (last.is_one()) return -1;
+    node.dims = {rank - 1};
+    node.ints = {{"left", draft.pick<int64_t>({0, 1, 2})}, {"right", draft.pick<int64_t>({1, 2, 3})}};
+    int64_t more = node.ints["left"] + node.ints["right"];
+    last = {cat("(", last.text, " + ", more, ")"), last.full + more, last.tiny + more};
+    node.shape = shape;
+  } else if (name == "tril" || name == "triu") {
+    if (rank < 2 || shape[static_cast<size_t>(rank) - 1].is_one() || shape[static_cast<size_t>(rank) - 2].is_one())
+      return -1;
+    node.dims = {rank - 2, rank - 1};
+    node.ints["diagonal"] = draft.pick<int64_t>({0, 0, 1, -1});
+    node.shape = shape;
+  } else if (name == "index_select" || name == "gather") {
+    if (rank < 1) return -1;
+    int dim = any_dim();
+    if (at(dim).is_one() || !draft.graph.symbols.count(at(dim).text)) return -1;
+    Dim below = at(dim), picked = draft.symbol(Role::kTime);
+    at(dim) = picked;
+    node.dims = {dim};
+    int index = draft.index_input(name == "gather" ? shape : Shape{picked}, below);
+    if (index < 0) return -1;
+    node.operands.push_back(index);
+    node.shape = shape;
+  } else {
+    return -1;
+  }
+  auto samples = draft.shuffled(x);
+  double low = draft.values(x).low, high = draft.values(x).high;
+  if (name == "pad" || name[0] == 't') low = std::min(low, 0.0), high = std::max(high, 0.0);
+  return draft.compute(std::move(node), samples, low, high, draft.values(x).exact);
+}
+
+}  // namespace tritonrl::graphs

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/synth/draw.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "data/synth/draft.h"
+
+namespace tritonrl::graphs {
+
+namespace {
+
+constexpr int kOperatorTries = 24;  // Operators tried for one place.
+
+const Operator& must(const char* name) {
+  const Operator* op = find_operator(name);
+  CHECK(op != nullptr) << "no operator " << name;
+  return *op;
+}
+
+int apply(Draft& draft, const char* name, int x) { return x < 0 ? -1 : must(name).build(draft, must(name), x); }
+
+// Where graphs begin. Shapes of size 1 and single-element dimensions are in the mix.
+int first_input(Draft& draft) {
+  double draw = draft.plain ? 0.2 : draft.rng.uniform();
+  bool positive = draft.chance(draft.plain ? 0.06 : 0.15);
+  if (draw < 0.12) return draft.input({draft.symbol(Role::kLong)}, positive);
+  if (draw < 0.45) return draft.input({draft.symbol(Role::kRows), draft.symbol(Role::kColumns)}, positive);
+  if (draw < 0.70) {
+    Dim batch = draft.symbol(Role::kBatch), time = draft.symbol(Role::kTime), features = draft.symbol(Role::kFeatures);
+    return draft.input(draft.chance(0.1) ? Shape{batch, Dim(), features} : Shape{batch, time, features}, positive);
+  }
+  if (draw < 0.95) {
+    Dim batch = draft.symbol(Role::kBatch), channels = draft.symbol(Role::kChannels);
+    Dim height = draft.symbol(Role::kHeight), width = draft.symbol(Role::kWidth);
+    return draft.input({draft.chance(0.1) ? Dim() : batch, channels, height, width}, positive);
+  }
+  Dim batch = draft.symbol(Role::kBatch), time = draft.symbol(Role::kTime), classes = draft.symbol(Role::kClasses);
+  Dim features = draft.symbol(Role::kFeatures);
+  int tokens = draft.index_input({batch, time}, classes);
+  Node node;
+  node.op = &must("embedding");
+  node.member = draft.member("embedding");
+  node.module =
+      cat("nn.Embedding({0}, {1}", draft.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(draft.type)), ")");
+  node.module_dims = {classes, features};
+  node.operands = {tokens, draft.parameter({classes, features}, "", node.member + ".weight")};
+  node.shape = {batch, time, features};
+  node.type = draft.type;
+  auto samples = draft.values(node.operands[1]).samples;
+  return draft.compute(std::move(node), samples, -5, 5, false);
+}
+
+// The operator before says which may follow: casts and movement in a row are noise.
+bool may_follow(const Draft& draft, const Operator& op, int x) {
+  const Operator* before = draft.graph[x].op;
+  if (draft.plain) {
+    bool needs_positive = op.domain == Domain::kNotNegative || op.domain == Domain::kPositive;
+    if (before != nullptr && op.family == "matmul") return false;
+    // Inputs are positive where that is needed and nowhere else, or one computation would be two graphs.
+    if (before == nullptr && (draft.values(x).low > 0) != needs_positive) return false;
+  }
+  if (before == nullptr) return true;
+  if (before->name == op.name && op.family != "matmul" && op.family != "conv") return false;
+  return !(before->family == op.family && (op.family == "movement" || op.family == "cast" || op.family == "norm" ||
+                                           op.family == "softmax" || op.family == "loss" || op.family == "scan"));
+}
+
+int one_more(Draft& draft, const OperatorSet& from, int x) {
+  int64_t total = 0;
+  for (const Operator* op : from) total += op->weight;
+  if (total == 0) return -1;
+  for (int attempt = 0; attempt < kOperatorTries; ++attempt) {
+    int64_t at = draft.rng.below(total);
+    auto chosen = from.begin();
+    while ((at -= (*chosen)->weight) >= 0) ++chosen;
+    if (!may_follow(draft, **chosen, x)) continue;
+    Draft kept = draft;
+    int node = (*chosen)->build(draft, **chosen, x);
+    if (node >= 0) return node;
+    // What the attempt added (inputs, symbols) goes; the random stream moves on.
+    draft.graph = std::move(kept.graph);
+    draft.forget_since(kept);
+  }
+  return -1;
+}
+
+// ------------------------------------------------------------------------------------------------------ named fusions
+
+struct Fusion {
+  const char* name;
+  int (*build)(Draft&);
+};
+
+int rows_input(Draft& d) { return d.input({d.symbol(Role::kRows), d.symbol(Role::kFeatures)}); }
+int tokens_input(Draft& d) {
+  if (d.chance(0.4)) return rows_input(d);
+  Dim batch = d.symbol(Role::kBatch), time = d.symbol(Role::kTime), features = d.symbol(Role::kFeatures);
+  return d.input({batch, time, features});
+}
+int image_input(Draft& d) {
+  Dim batch = d.symbol(Role::kBatch), channels = d.symbol(Role::kChannels);
+  Dim height = d.symbol(Role::kHeight), width = d.symbol(Role::kWidth);
+  return d.input({batch, channels, height, width});
+}
+int activation(Draft& d, int x) {
+  return apply(d, d.pick<const char*>({"relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "hardswish", "elu"}),
+               x);
+}
+
+// op(x, y) with chosen operands.
+int binary(Draft& d, const char* name, int x, int y) {
+  if (x < 0 || y < 0) return -1;
+  const Operator& op = must(name);
+  Node node;
+  node.op = &op;
+  node.operands = {x, y};
+  node.numbers = d.pick(op.attributes);
+  if (!broadcast(d.shape(x), d.shape(y), node.shape)) return -1;
+  node.type = d.graph[x].type;
+  std::vector<double> samples;
+  double low = 0, high = 0;
+  for (int j = 0; j < kSamples; ++j) {
+    double at[2] = {d.values(x).samples[static_cast<size_t>(j)], d.values(y).samples[static_cast<size_t>(j)]};
+    samples.push_back(op.value(at, node.numbers.data()));
+    low = std::min(low, 3 * samples.back());
+    high = std::max(high, 3 * samples.back());
+  }
+  return d.compute(std::move(node), samples, low, high);
+}
+
+int matmul_of(Draft& d, int x, int y, bool transposed) {
+  if (x < 0 || y < 0) return -1;
+  Node node;
+  node.op = &must("matmul");
+  node.operands = {x, y};
+  node.ints["transposed"] = transposed;
+  node.type = d.type;
+  node.shape = d.shape(x);
+  size_t rank = node.shape.size();
+  Dim inner = node.shape[rank - 1];
+  node.shape[rank - 1] = d.shape(y)[transposed ? rank - 2 : rank - 1];
+  double squares = 0;
+  for (double v : d.values(y).samples) squares += v * v / kSamples;
+  auto samples = d.summed(x, inner.full, std::sqrt(squares));
+  double bound = 6 * *std::max_element(samples.begin(), samples.end());
+  return d.compute(std::move(node), samples, -bound, bound);
+}
+
+int scaled(Draft& d, int x, double factor) {
+  if (x < 0) return -1;
+  const Operator& op = must("mul_scalar");
+  Node node;
+  node.op = &op;
+  node.operands = {x};
+  node.numbers = {factor};
+  node.shape = d.shape(x);
+  node.type = d.graph[x].type;
+  auto samples = d.values(x).samples;
+  for (double& v : samples) v *= factor;
+  return d.compute(std::move(node), samples, factor * d.values(x).low, factor * d.values(x).high);
+}
+
+int softmax_last(Draft& d, int x) {
+  if (x < 0) return -1;
+  const Operator& op = must("softmax");
+  Node node;
+  node.op = &op;
+  node.operands = {x};
+  node.dims = {d.rank(x) - 1};
+  node.shape = d.shape(x);
+  node.type = d.graph[x].type;
+  auto samples = op.row(d.values(x).samples, nullptr);
+  double more = static_cast<double>(kSamples) / static_cast<double>(node.shape.back().full);
+  for (double& v : samples) v *= more;
+  return d.compute(std::move(node), samples, 0, 1);
+}
+
+int attention(Draft& d) {
+  Dim batch = d.symbol(Role::kBatch), time = d.symbol(Role::kTime), width = d.symbol(Role::kHeadDim);
+  Shape shape = {batch, time, width};
+  if (d.chance(0.4)) shape.insert(shape.begin() + 1, d.symbol(Role::kHeads));
+  int q = d.input(shape), k = d.input(shape), v = d.input(shape);
+  int scores = scaled(d, matmul_of(d, q, k, true), d.pick<double>({0.125, 0.25, 0.1}));
+  return matmul_of(d, softmax_last(d, scores), v, false);
+}
+
+int swiglu(Draft& d) {
+  int x = tokens_input(d);
+  int first = apply(d, "linear", x);
+  if (first < 0) return -1;
+  Node second = d.graph[first];  // Another projection to the same width.
+  second.member = d.member(d.chance(0.5) ? "gate" : "up");
+  second.operands = {x, d.parameter({second.shape.back(), d.shape(x).back()}, "", second.member + ".weight")};
+  if (second.ints["bias"]) second.operands.push_back(d.parameter({second.shape.back()}, "", second.member + ".bias"));
+  auto samples = d.shuffled(first);
+  int other = d.compute(second, samples, d.values(first).low, d.values(first).high);
+  return binary(d, "mul", apply(d, d.chance(0.7) ? "silu" : "gelu", first), other);
+}
+
+const std::vector<Fusion>& fusions() {
+  static const std::vector<Fusion> all = {
+      {"conv_bn_relu",
+       [](Draft& d) { return apply(d, "relu", apply(d, "batch_norm", apply(d, "conv2d", image_input(d)))); }},
+      {"depthwise_conv_bn_relu6",
+       [](Draft& d) {
+         return apply(d, "relu6", apply(d, "batch_norm", apply(d, "depthwise_conv2d", image_input(d))));
+       }},
+      {"conv_activation", [](Draft& d) { return activation(d, apply(d, "conv2d", image_input(d))); }},
+      {"linear_activation", [](Draft& d) { return activation(d, apply(d, "linear", tokens_input(d))); }},
+      {"matmul_bias_activation",
+       [](Draft& d) {
+         int product = apply(d, "matmul", rows_input(d));
+         if (product < 0) return -1;
+         return activation(d, binary(d, "add", product, d.input({d.shape(product).back()})));
+       }},
+      {"layer_norm_gelu",
+       [](Draft& d) {
+         return apply(d, d.chance(0.5) ? "gelu" : "gelu_tanh", apply(d, "layer_norm", tokens_input(d)));
+       }},
+      {"rms_norm_silu", [](Draft& d) { return apply(d, "silu", apply(d, "rms_norm", tokens_input(d))); }},
+      {"residual_layer_norm",
+       [](Draft& d) {
+         int x = tokens_input(d);
+         return apply(d, d.chance(0.6) ? "layer_norm" : "rms_norm", binary(d, "add", x, d.input(d.shape(x))));
+       }},
+      {"attention", attention},
+      {"swiglu", swiglu},
+      {"mlp", [](Draft& d) { return apply(d, "linear", activation(d, apply(d, "linear", tokens_input(d)))); }},
+      {"linear_softmax", [](Draft& d) { return softmax_last(d, apply(d, "linear", rows_input(d))); }},
+      {"linear_cross_entropy", [](Draft& d) { return apply(d, "cross_entropy", apply(d, "linear", rows_input(d))); }},
+      {"conv_pool",
+       [](Draft& d) {
+         return apply(d, d.chance(0.5) ? "max_pool2d" : "avg_pool2d",
+                      apply(d, "relu", apply(d, "conv2d", image_input(d))));
+       }},
+      {"group_norm_silu", [](Draft& d) { return apply(d, "silu", apply(d, "group_norm", image_input(d))); }},
+      {"masked_softmax",
+       [](Draft& d) {
+         int x = tokens_input(d);
+         return softmax_last(d, binary(d, "add", scaled(d, x, d.pick<double>({0.5, 0.25})), d.input(d.shape(x))));
+       }},
+      {"bias_dropout_residual",
+       [](Draft& d) {
+         int x = tokens_input(d), bias = d.input({d.shape(x).back()});
+         return binary(d, "add", activation(d, binary(d, "add", x, bias)), d.input(d.shape(x)));
+       }},
+  };
+  return all;
+}
+
+}  // namespace
+
+const std::vector<std::string>& fusion_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const Fusion& fusion : fusions()) out.push_back(fusion.name);
+    return out;
+  }();
+  return names;
+}
+
+std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
+  static const OperatorSet all = select_operators({"all"});
+  const OperatorSet& from = config.operators ? *config.operators : all;
+  Draft draft(config.type, config.gpu_sizes, config.plain, rng);
+  int current = -1;
+  if (config.fusion) {
+    const Fusion& fusion = draft.pick(fusions());
+    current = fusion.build(draft);
+    if (current < 0) return std::nullopt;
+    if (draft.graph.compute_nodes() >= config.nodes) draft.graph.title = fusion.name;
+  } else {
+    current = first_input(draft);
+    if (current < 0) return std::nullopt;
+  }
+  while (draft.graph.compute_nodes() < config.nodes) {
+    current = one_more(draft, from, current);
+    if (current < 0 || draft.rank(current) > 5 || (config.plain && draft.rank(current) == 0)) return std::nullopt;
+    const Node& node = draft.graph[current];
+    bool last = draft.graph.compute_nodes() >= config.nodes;
+    if (node.type == Type::kInt64 && !last) return std::nullopt;
+  }
+  if (draft.graph.compute_nodes() > config.nodes && !config.fusion) return std::nullopt;
+  draft.graph.outputs = {current};
+  // Now and then a value on the way is an output too.
+  if (!config.plain && draft.graph.compute_nodes() >= 2 && draft.chance(0.08)) {
+    std::vector<int> earlier;
+    for (size_t i = 0; i + 1 < draft.graph.nodes.size(); ++i) {
+      const Node& node = draft.graph.nodes[i];
+      if (node.kind == Node::Kind::kCompute && static_cast<int>(i) != current && node.op->work != Work::kMove) {
+        earlier.push_back(static_cast<int>(i));
+      }
+    }
+    if (!earlier.empty()) draft.graph.outputs.push_back(draft.pick(earlier));
+  }
+  // Every node must reach an output, and something must be computed.
+  std::set<int> used(draft.graph.outputs.begin(), draft.graph.outputs.end());
+  for (int i = static_cast<int>(draft.graph.nodes.size()) - 1; i >= 0; --i) {
+    if (!used.count(i)) return std::nullopt;
+    for (int operand : draft.graph[i].operands) used.insert(operand);
+  }
+  std::set<std::string> named;
+  for (const Node& node : draft.graph.nodes) {
+    for (const Shape* shape : {&node.shape, &node.module_dims}) {
+      for (const Dim& dim : *shape) {
+        for (const auto& [name, symbol] : draft.graph.symbols) {
+          if (dim.text.find(name) != std::string::npos) named.insert(name);
+        }
+      }
+    }
+  }
+  std::erase_if(draft.graph.symbols, [&](const auto& entry) { return !named.count(entry.first); });
+  // A movement alone is a copy: fine as a task now and then, but never when the result is a view of an input.
+  const Node& end = draft.graph[current];
+  if (end.op->work == Work::kMove && (end.op->name == "unsqueeze" || end.op->name == "flatten")) return std::nullopt;
+  return draft.graph;
+}
+
+}  // namespace tritonrl::graphs

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws whole graphs: random DAGs grown one operator at a time, the named fusions everyone writes kernels for, and
+// plain chains over one (M, N) tensor.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "data/synth/operators.h"
+
+namespace tritonrl::graphs {
+
+struct DrawConfig {
+  int64_t nodes = 1;  // Compute nodes wanted; a named fusion may end with more.
+  Type type = Type::kFloat32;
+  bool gpu_sizes = false;
+  bool fusion = false;  // Begin with a named fusion.
+  bool plain = false;   // A chain over (M, N): each operator works on the value before, one kernel does them all.
+  const OperatorSet* operators = nullptr;  // To draw from; null = all of them.
+};
+
+// Names of the fusions: "conv_bn_relu", "attention" ...
+const std::vector<std::string>& fusion_names();
+
+// One draw; nothing when it came to a dead end: draw again with the next state of `rng`.
+std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng);
+
+}  // namespace tritonrl::graphs

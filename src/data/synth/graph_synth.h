@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// GraphStream: an endless, deterministic stream of tasks from random operator graphs, no graph twice.
+//
+// Task number i is a function of the configuration, i, and the hashes of the tasks before it: a stream that is told
+// those hashes continues exactly where another one stopped. Nothing but 16 bytes a task is kept.
+//
+// Two styles. varied: all operators and shapes, solutions in many hands, as a large policy should meet them. plain:
+// chains over one (M, N) tensor, one kernel a solution, and always the same way to write the same thing, so that a
+// small policy learns from a hundred examples what several operators in a row become.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/config.h"
+#include "base/rng.h"
+#include "data/synth/draw.h"
+#include "data/tasks/split.h"
+#include "data/tasks/task.h"
+
+namespace tritonrl::graphs {
+
+enum class SynthStyle { kVaried, kPlain };
+constexpr auto enum_names(SynthStyle) { return std::array{"varied", "plain"}; }
+enum class SizeRange { kSmall, kGpu };
+constexpr auto enum_names(SizeRange) { return std::array{"small", "gpu"}; }
+
+struct SynthConfig {
+  int64_t seed = 7;
+  SynthStyle style = SynthStyle::kVaried;
+  std::vector<std::string> operators = {"all"};
+  SizeRange sizes = SizeRange::kSmall;                       // small: a launch is 32 programs or fewer.
+  std::vector<std::string> dtypes = {"float32", "float16"};  // bfloat16 can be verified on a GPU only.
+  double level1_share = 0.25;                                // Tasks of one compute node.
+  int64_t max_nodes = 6;  // Of the largest graph; each further node is drawn with continue_share.
+  double continue_share = 0.6;
+  double fusion_share = 0.3;  // Of the varied tasks above level 1: those that begin with a named fusion.
+  bool only_covered = false;  // Leave out tasks without a solution.
+  template <class V>
+  void for_each_field(V& v) {
+    v("seed", seed, "names the whole stream");
+    v("style", style,
+      "varied = every shape, solutions in many styles; plain = chains over one (M, N), one kernel, one style");
+    v("operators", operators, "to draw from: all, core (29 element-wise ones), families, names (docs/synthesiser.md)");
+    v.renamed("families", "data.synth.operators");
+    v("sizes", sizes, "small = for Triton's interpreter; gpu = 1e6 to 1e8 elements");
+    v("dtypes", dtypes, "float32, float16, bfloat16; the last can be verified on a GPU only");
+    v("level1_share", level1_share, "share of tasks with one compute node (data synth --count)");
+    v("max_nodes", max_nodes, "compute nodes of the largest graph");
+    v.renamed("max_steps", "data.synth.max_nodes");
+    v("continue_share", continue_share, "chance of a third, fourth ... node");
+    v("fusion_share", fusion_share, "share of varied level-2 tasks that begin with a named fusion");
+    v("only_covered", only_covered, "leave out tasks that have no solution");
+  }
+  void validate() const;
+};
+
+class GraphStream {
+ public:
+  explicit GraphStream(const SynthConfig& config);
+  // The next task. Throws Error (usage) when no new graph can be found.
+  Task next();
+  // The next task of level 1 (one compute node) or 2 (more); nothing when no new graph can be found. What it makes does
+  // not depend on how many of the other level were made.
+  std::optional<Task> next_of_level(int level);
+  // Goes past a task made before, given its graph hash.
+  void skip(const std::string& graph_hash);
+  int64_t position() const { return position_; }
+
+ private:
+  struct Hash {
+    uint64_t a, b;
+    bool operator==(const Hash&) const = default;
+  };
+  struct HashOfHash {
+    size_t operator()(const Hash& h) const { return static_cast<size_t>(h.a); }
+  };
+  static Hash parse(const std::string& graph_hash);
+  // A new task without an id, of one compute node or of more; nothing: draw again.
+  std::optional<Task> draw(bool single, Rng draws);
+  // What style and operators of the config say of a graph.
+  bool wanted(const TensorGraph& graph) const;
+
+  SynthConfig config_;
+  OperatorSet operators_;
+  Rng random_;
+  int64_t position_ = 0;
+  std::map<int, int64_t> made_;  // By level, of next_of_level.
+  std::unordered_set<Hash, HashOfHash> seen_;
+};
+
+// Train, rl and heldout, filled from a stream of their own; disjoint by graph.
+Splits synthesise(const SynthConfig& config, const SplitConfig& split);
+
+}  // namespace tritonrl::graphs

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels a graph becomes: the schedule of the code generator.
+//
+// Every heavy node (row, window, product, convolution) gets a kernel. Pointwise users of its result join it as an
+// epilogue while shapes allow; row operators along the same rows join too. Everything else (pointwise operators and
+// movement of inputs or of stored results) is computed again wherever it is read, which makes it a prologue. A value is
+// stored when another kernel or the caller needs it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "data/synth/tensor_graph.h"
+
+namespace tritonrl::graphs {
+
+// How the elements of a shape are dealt out to rows: along `dims`; or by groups of channels (groups > 0), or one
+// channel (groups = 0) of dimension 1.
+struct RowSpace {
+  Shape shape;
+  std::vector<int> dims;
+  int64_t groups = -1;
+  bool operator==(const RowSpace&) const = default;
+  bool whole() const { return dims.size() == shape.size() && groups < 0; }
+  Dim length() const;
+  Dim rows() const;
+  Shape outer() const { return {shape.begin(), shape.begin() + dims.front()}; }
+  Shape inner() const { return {shape.begin() + dims.back() + 1, shape.end()}; }
+};
+
+struct KernelPlan {
+  enum class Kind { kPointwise, kRow, kWindow, kGemm, kConv };
+  Kind kind = Kind::kPointwise;
+  int anchor = -1;
+  RowSpace space;            // kRow.
+  std::vector<int> members;  // Nodes computed here once, in order.
+  std::vector<int> stores;   // Members (or, for pointwise kernels, inlined nodes) that are stored.
+  std::set<int> needs;       // Kernels that must have run.
+};
+
+struct LaunchPlan {
+  TensorGraph graph;                // Losses taken apart; what the kernels compute.
+  std::vector<KernelPlan> kernels;  // In the order of launches.
+  std::vector<int> home;            // By node: the kernel that computes it once, or -1.
+  std::vector<bool> stored;         // By node: is in memory (inputs and parameters always are).
+  std::vector<int> from;            // By node of `graph`: the node of the given graph, or -1.
+};
+
+// Nothing when the graph has an operator without a kernel.
+std::optional<LaunchPlan> plan_kernels(const TensorGraph& graph);
+
+}  // namespace tritonrl::graphs

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Norms, losses, pooling, matrix products, convolutions and movement.
+#include <algorithm>
+#include <cmath>
+
+#include "data/synth/draft.h"
+
+namespace tritonrl::graphs {
+
+namespace {
+
+using In = const double*;
+using Row = std::vector<double>;
+
+Operator made(const char* family, const char* name, Work work, Build build, const char* torch, const char* triton,
+              int64_t weight) {
+  Operator op;
+  op.family = family;
+  op.name = name;
+  op.work = work;
+  op.build = build;
+  op.torch = torch;
+  op.triton = triton;
+  op.weight = weight;
+  return op;
+}
+
+Operator norm(const char* name, Build build, const char* triton, std::vector<std::vector<double>> eps, int64_t weight) {
+  Operator op = made("norm", name, Work::kRow, build, "{self}({x})", triton, weight);
+  op.attributes = std::move(eps);
+  return op;
+}
+
+// Pointwise, then reduced over everything.
+Operator loss(const char* name, const char* torch, const char* triton, double (*value)(In, In),
+              std::vector<std::vector<double>> attributes = {{}}) {
+  Operator op = made("loss", name, Work::kPointwise, build_loss, torch, triton, 6);
+  op.arity = 2;
+  op.then_mean = true;
+  op.value = value;
+  op.attributes = std::move(attributes);
+  return op;
+}
+
+Operator class_loss(const char* name, const char* torch, const char* fill, const char* triton,
+                    Row (*row)(Row, const double*), std::vector<std::vector<double>> attributes = {{}}) {
+  Operator op = made("loss", name, triton[0] ? Work::kRow : Work::kOther, build_class_loss, torch, triton, 8);
+  op.arity = 2;
+  op.fill = fill;
+  op.then_mean = true;
+  op.scalar_rows = true;
+  op.row = row;
+  op.attributes = std::move(attributes);
+  return op;
+}
+
+Operator pool(const char* name, const char* torch, const char* fill, const char* triton, const char* finish) {
+  Operator op = made("pool", name, Work::kWindow, build_pool, torch, triton, 10);
+  op.fill = fill;
+  op.finish = finish;
+  return op;
+}
+
+Operator move(const char* name, const char* torch, int64_t weight, int arity = 1) {
+  Operator op = made("movement", name, Work::kMove, build_move, torch, "", weight);
+  op.arity = arity;
+  return op;
+}
+
+constexpr char kDeviation[] =
+    "{t} = tl.sum({m}{ax}) / {n}\n{t2} = tl.where({mask}, {m} - {t}, 0.0)\n"
+    "{t2} / tl.sqrt(tl.sum({t2} * {t2}{ax}) / {n} + {a})";
+
+}  // namespace
+
+std::vector<Operator> structure_operators() {
+  std::vector<Operator> ops = {
+      norm("layer_norm", build_layer_norm, kDeviation, {{1e-5}, {1e-6}, {1e-3}}, 14),
+      norm("rms_norm", build_layer_norm, "{m} / tl.sqrt(tl.sum({m} * {m}{ax}) / {n} + {a})", {{1e-6}, {1e-5}}, 10),
+      norm("group_norm", build_group_norm, kDeviation, {{1e-5}}, 12),
+      norm("instance_norm", build_group_norm, kDeviation, {{1e-5}}, 7),
+      made("norm", "batch_norm", Work::kPointwise, build_batch_norm, "{self}({x})",
+           "({x} - {p0}) / tl.sqrt({p1} + {a}) * {p2} + {p3}", 10),
+      made("elementwise", "prelu", Work::kPointwise, build_prelu, "{self}({x})", "tl.where({x} > 0, {x}, {p0} * {x})",
+           4),
+      loss("mse_loss", "F.mse_loss({x}, {y}{reduction})", "({x} - {y}) * ({x} - {y})",
+           [](In v, In) { return (v[0] - v[1]) * (v[0] - v[1]); }),
+      loss("l1_loss", "F.l1_loss({x}, {y}{reduction})", "tl.abs({x} - {y})",
+           [](In v, In) { return std::abs(v[0] - v[1]); }),
+      loss("smooth_l1_loss", "F.smooth_l1_loss({x}, {y}, beta={a}{reduction})",
+           "tl.where(tl.abs({x} - {y}) < {a}, 0.5 * ({x} - {y}) * ({x} - {y}) / {a}, tl.abs({x} - {y}) - 0.5 * {a})",
+           [](In v, In a) {
+             double d = std::abs(v[0] - v[1]);
+             return d < a[0] ? 0.5 * d * d / a[0] : d - 0.5 * a[0];
+           },
+           {{1.0}, {0.5}, {2.0}}),
+      loss("huber_loss", "F.huber_loss({x}, {y}, delta={a}{reduction})",
+           "tl.where(tl.abs({x} - {y}) < {a}, 0.5 * ({x} - {y}) * ({x} - {y}), {a} * (tl.abs({x} - {y}) - 0.5 * {a}))",
+           [](In v, In a) {
+             double d = std::abs(v[0] - v[1]);
+             return d < a[0] ? 0.5 * d * d : a[0] * (d - 0.5 * a[0]);
+           },
+           {{1.0}, {0.5}, {1.5}}),
+      loss("kl_div", "F.kl_div({x}, {y}{reduction})", "{y} * (tl.log({y}) - {x})",
+           [](In v, In) { return v[1] * (std::log(v[1]) - v[0]); }),
+      loss("hinge_loss", "torch.{hinge}(torch.clamp({a} - {x} * {y}, min=0.0))", "tl.maximum({a} - {x} * {y}, 0.0)",
+           [](In v, In a) { return std::max(a[0] - v[0] * v[1], 0.0); }, {{1.0}, {0.5}}),
+      loss("soft_margin_loss", "F.soft_margin_loss({x}, {y}{reduction})", "tl.log(1.0 + tl.exp(-{x} * {y}))",
+           [](In v, In) { return std::log1p(std::exp(-v[0] * v[1])); }),
+      loss("binary_cross_entropy", "F.binary_cross_entropy({x}, {y}{reduction})",
+           "-({y} * tl.log({x}) + (1.0 - {y}) * tl.log(1.0 - {x}))",
+           [](In v, In) { return -(v[1] * std::log(v[0]) + (1 - v[1]) * std::log(1 - v[0])); }),
+      loss("binary_cross_entropy_with_logits", "F.binary_cross_entropy_with_logits({x}, {y}{reduction})",
+           "tl.maximum({x}, 0.0) - {x} * {y} + tl.log(1.0 + tl.exp(-tl.abs({x})))",
+           [](In v, In) { return std::max(v[0], 0.0) - v[0] * v[1] + std::log1p(std::exp(-std::abs(v[0]))); }),
+      loss("poisson_nll_loss", "F.poisson_nll_loss({x}, {y}{reduction})", "tl.exp({x}) - {y} * {x}",
+           [](In v, In) { return std::exp(v[0]) - v[1] * v[0]; }),
+      class_loss("cross_entropy", "F.cross_entropy({x}, {y}{reduction})", "float(\"-inf\")",
+                 "{t} = tl.max({m}{ax})\n{t2} = {t} + tl.log(tl.sum(tl.exp({m} - {t}){ax}))\n"
+                 "{t2} - tl.sum(tl.where({i} == {y}, {x}, 0.0){ax})",
+                 [](Row r, const double*) { return Row{log_sum(r) - r[0]}; }),
+      class_loss("nll_loss", "F.nll_loss({x}, {y}{reduction})", "0.0", "-tl.sum(tl.where({i} == {y}, {m}, 0.0){ax})",
+                 [](Row r, const double*) { return Row{-r[0]}; }),
+      class_loss("multi_margin_loss", "F.multi_margin_loss({x}, {y}{reduction})", "0.0",
+                 "{t} = tl.sum(tl.where({i} == {y}, {m}, 0.0){ax})\n"
+                 "{t2} = tl.where({mask} & ({i} != {y}), tl.maximum(1.0 - {t} + {m}, 0.0), 0.0)\n"
+                 "tl.sum({t2}{ax}) / {n}",
+                 [](Row r, const double*) {
+                   double out = 0;
+                   for (size_t i = 1; i < r.size(); ++i) out += std::max(1 - r[0] + r[i], 0.0);
+                   return Row{out / static_cast<double>(r.size())};
+                 }),
+      class_loss("cross_entropy_smoothed", "F.cross_entropy({x}, {y}, label_smoothing={a}{reduction})", "0.0",
+                 "{t} = tl.max(tl.where({mask}, {m}, float(\"-inf\")){ax})\n"
+                 "{t2} = {t} + tl.log(tl.sum(tl.where({mask}, tl.exp({m} - {t}), 0.0){ax}))\n"
+                 "{t2} - (1.0 - {a}) * tl.sum(tl.where({i} == {y}, {m}, 0.0){ax}) - {a} * tl.sum({m}{ax}) / {n}",
+                 [](Row r, const double*) { return Row{log_sum(r) - r[0]}; }, {{0.1}, {0.2}}),
+      pool("max_pool2d", "F.max_pool2d({x}, {kernel}, stride={stride}, padding={padding})", "float(\"-inf\")",
+           "tl.maximum(acc, v)", "acc"),
+      pool("avg_pool2d", "F.avg_pool2d({x}, {kernel}, stride={stride}, padding={padding})", "0.0", "acc + v",
+           "acc / ({kernel} * {kernel})"),
+      pool("max_pool1d", "F.max_pool1d({x}, {kernel}, stride={stride}, padding={padding})", "float(\"-inf\")",
+           "tl.maximum(acc, v)", "acc"),
+      pool("avg_pool1d", "F.avg_pool1d({x}, {kernel}, stride={stride}, padding={padding})", "0.0", "acc + v",
+           "acc / {kernel}"),
+      made("matmul", "matmul", Work::kGemm, build_matmul, "torch.matmul({x}, {y})", "dot", 20),
+      made("matmul", "bmm", Work::kGemm, build_matmul, "torch.bmm({x}, {y})", "dot", 14),
+      made("matmul", "linear", Work::kGemm, build_linear, "{self}({x})", "dot", 24),
+      made("conv", "conv2d", Work::kConv, build_conv, "{self}({x})", "dot", 20),
+      made("conv", "conv1d", Work::kConv, build_conv, "{self}({x})", "dot", 14),
+      made("conv", "depthwise_conv2d", Work::kConv, build_conv, "{self}({x})", "dot", 8),
+      made("conv", "depthwise_conv1d", Work::kConv, build_conv, "{self}({x})", "dot", 6),
+      made("conv", "pointwise_conv2d", Work::kConv, build_conv, "{self}({x})", "dot", 8),
+      move("transpose", "{x}.transpose({dim0}, {dim1})", 6),
+      move("permute", "{x}.permute({order})", 5),
+      move("flip", "torch.flip({x}, dims=[{dim}])", 5),
+      move("roll", "torch.roll({x}, shifts={shift}, dims={dim})", 5),
+      move("flatten", "torch.flatten({x}, start_dim={from})", 4),
+      move("unsqueeze", "{x}.unsqueeze({dim})", 3),
+      move("expand", "{x}.expand({sizes})", 10),
+      move("repeat_interleave", "torch.repeat_interleave({x}, {repeats}, dim={dim})", 4),
+      move("cat", "torch.cat([{x}, {y}], dim={dim})", 6, 2),
+      move("stack", "torch.stack([{x}, {y}], dim={dim})", 5, 2),
+      move("slice", "{x}[{slice}]", 5),
+      move("narrow", "torch.narrow({x}, {dim}, {start}, {length})", 4),
+      move("chunk_glu", "torch.chunk({x}, 2, dim={dim})[{part}]", 4),
+      move("pad", "F.pad({x}, ({left}, {right}))", 5),
+      move("tril", "torch.tril({x}, diagonal={diagonal})", 4),
+      move("triu", "torch.triu({x}, diagonal={diagonal})", 3),
+      move("index_select", "torch.index_select({x}, {dim}, {y})", 5, 2),
+      move("gather", "torch.gather({x}, {dim}, {y})", 5, 2),
+      move("embedding", "{self}({x})", 0),  // Drawn as the beginning of a graph of its own.
+  };
+  for (Operator& op : ops) {
+    if (op.name == "poisson_nll_loss") op.domain = Domain::kSmall;
+    if (op.name == "matmul" || op.name == "bmm") op.arity = 2;
+  }
+  return ops;
+}
+
+}  // namespace tritonrl::graphs

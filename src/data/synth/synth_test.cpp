@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operator graphs: what is drawn is valid, new and the same for the same seed; what is written computes the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/process/build_paths.h"
+#include "base/text.h"
+#include "data/python_source.h"
+#include "data/synth/draw.h"
+#include "data/synth/graph_synth.h"
+#include "data/synth/launch_plan.h"
+#include "data/synth/operators.h"
+#include "data/synth/torch_writer.h"
+#include "data/synth/triton_writer.h"
+#include "data/tasks/task_facts.h"
+
+namespace tritonrl::graphs::graphs_test {
+namespace {
+
+std::vector<Task> make(const SynthConfig& config, int64_t count) {
+  GraphStream stream(config);
+  std::vector<Task> tasks;
+  for (int64_t i = 0; i < count; ++i) tasks.push_back(stream.next());
+  return tasks;
+}
+
+TEST(Operators, TableIsSound) {
+  std::set<std::string> names;
+  int covered = 0;
+  for (const Operator& op : operators()) {
+    EXPECT_TRUE(names.insert(op.name).second) << op.name << " twice";
+    EXPECT_FALSE(op.torch.empty()) << op.name;
+    EXPECT_FALSE(op.family.empty()) << op.name;
+    EXPECT_TRUE(op.build != nullptr || op.weight == 0) << op.name;
+    EXPECT_EQ(find_operator(op.name), &op);
+    bool has_text = op.work != Work::kMove && op.work != Work::kOther;
+    EXPECT_EQ(has_text, !op.triton.empty()) << op.name;
+    covered += op.work != Work::kOther;
+  }
+  EXPECT_GE(names.size(), 130u);
+  EXPECT_GE(covered, 120);
+  EXPECT_EQ(find_operator("no_such_operator"), nullptr);
+}
+
+TEST(Graphs, EveryOperatorIsDrawnAndParses) {
+  SynthConfig config;
+  config.dtypes = {"float32", "float16", "bfloat16"};
+  config.max_nodes = 4;
+  std::set<std::string> missing;
+  for (const Operator& op : operators()) missing.insert(op.name);
+  GraphStream stream(config);
+  for (int i = 0; i < 6000; ++i) {
+    Task task = stream.next();
+    for (auto it = missing.begin(); it != missing.end();) {
+      it = (task.name + "_").find(*it + "_") != std::string::npos ? missing.erase(it) : std::next(it);
+    }
+    if (i % 20) continue;
+    EXPECT_EQ(first_syntax_error(task.source), 0) << task.source;
+    EXPECT_EQ(first_syntax_error(task.solution), 0) << task.solution;
+    EXPECT_NO_THROW(task_from_json(to_json(task), task.id));
+  }
+  EXPECT_THAT(missing, testing::IsEmpty());
+}
+
+TEST(Graphs, SameSeedSameTasksAndNoGraphTwice) {
+  auto a = make({}, 400), b = make({}, 400);
+  SynthConfig other;
+  other.seed = 8;
+  auto c = make(other, 400);
+  std::set<std::string> hashes, ids;
+  int same = 0, level1 = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(to_json(a[i]), to_json(b[i]));
+    same += a[i].source == c[i].source;
+    level1 += a[i].level == 1;
+    EXPECT_TRUE(hashes.insert(a[i].graph_hash).second) << a[i].name;
+    EXPECT_TRUE(ids.insert(a[i].id).second);
+    EXPECT_EQ(a[i].level == 1, a[i].difficulty == 1);
+  }
+  EXPECT_LT(same, 8);
+  EXPECT_NEAR(level1, 100, 45);
+}
+
+TEST(Graphs, StreamGoesOnWhereAnotherStopped) {
+  auto tasks = make({}, 60);
+  GraphStream resumed({});
+  for (size_t i = 0; i < 37; ++i) resumed.skip(tasks[i].graph_hash);
+  for (size_t i = 37; i < 60; ++i) EXPECT_EQ(to_json(resumed.next()), to_json(tasks[i]));
+}
+
+TEST(Graphs, ConfigIsChecked) {
+  SynthConfig config;
+  config.dtypes = {"float8"};
+  EXPECT_THROW(GraphStream{config}, Error);
+  config = {};
+  config.level1_share = 1.5;
+  EXPECT_THROW(GraphStream{config}, Error);
+  config = {};
+  config.max_nodes = 1;
+  EXPECT_THROW(GraphStream{config}, Error);
+}
+
+TEST(Graphs, DtypesAndSizesAreThoseAskedFor) {
+  SynthConfig config;
+  config.dtypes = {"float32"};
+  config.only_covered = true;
+  for (const Task& task : make(config, 60)) {
+    EXPECT_EQ(task.source.find("float16"), std::string::npos);
+    EXPECT_FALSE(task.solution.empty());
+    EXPECT_LE(facts_of(task).elements, 200000) << task.source;
+  }
+  config.sizes = SizeRange::kGpu;
+  config.only_covered = false;
+  int64_t large = 0;
+  for (const Task& task : make(config, 60)) large += facts_of(task).elements >= 1000000;
+  EXPECT_GT(large, 20);
+}
+
+TEST(Graphs, NamedFusionsAreThere) {
+  std::map<std::string, int> drawn;
+  for (uint64_t i = 0; i < 1500; ++i) {
+    DrawConfig config;
+    config.nodes = 2;
+    config.fusion = true;
+    if (auto graph = draw_graph(config, Rng(5).at(i))) {
+      ++drawn[graph->title];
+      EXPECT_TRUE(plan_kernels(*graph)) << graph->title;
+    }
+  }
+  for (const std::string& name : fusion_names()) EXPECT_GT(drawn[name], 0) << name;
+}
+
+TEST(Graphs, OneNodeFusesIntoOneKernel) {
+  for (uint64_t i = 0; i < 300; ++i) {
+    DrawConfig config;
+    config.nodes = 3;
+    config.fusion = true;
+    auto graph = draw_graph(config, Rng(6).at(i));
+    if (!graph || (graph->title != "conv_bn_relu" && graph->title != "residual_layer_norm")) continue;
+    if (graph->outputs.size() > 1) continue;
+    auto plan = plan_kernels(*graph);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->kernels.size(), 1u) << graph->title;
+  }
+}
+
+TEST(Graphs, HashSeesWhatMattersOnly) {
+  DrawConfig config;
+  config.nodes = 3;
+  for (uint64_t i = 0; i < 60; ++i) {
+    auto graph = draw_graph(config, Rng(9).at(i));
+    if (!graph) continue;
+    TensorGraph other = *graph;
+    for (auto& [name, dim] : other.symbols) dim.full += 1;
+    EXPECT_EQ(other.hash(), graph->hash()) << "sizes are not part of it";
+    for (Node& node : other.nodes) node.type = Type::kBfloat16;
+    EXPECT_NE(other.hash(), graph->hash()) << "dtypes are";
+  }
+}
+
+TEST(Graphs, ValuesAreNeitherConstantNorLarge) {
+  for (uint64_t i = 0; i < 200; ++i) {
+    DrawConfig config;
+    config.nodes = 4;
+    auto graph = draw_graph(config, Rng(10).at(i));
+    if (!graph) continue;
+    for (const Node& node : graph->nodes) {
+      if (node.type == Type::kInt64) continue;
+      std::set<double> different(node.values.samples.begin(), node.values.samples.end());
+      EXPECT_GE(different.size(), 2u) << graph->name();
+      for (double v : node.values.samples) EXPECT_TRUE(std::isfinite(v) && std::abs(v) < 1e7) << graph->name();
+    }
+  }
+}
+
+// What was made with a version is made by the next: results and corpora belong to a stream.
+TEST(Graphs, VariedStreamStaysAsItWas) {
+  std::string all;
+  for (const Task& task : make({}, 600)) all += json_line(to_json(task)) + "\n";
+  EXPECT_EQ(content_hash(all), "863782e75fef0f17bbdaa8d5dc9496cb");
+}
+
+SynthConfig plain(const std::vector<std::string>& words) {
+  SynthConfig config;
+  config.style = SynthStyle::kPlain;
+  config.operators = words;
+  config.dtypes = {"float32"};
+  config.max_nodes = 4;
+  return config;
+}
+
+std::vector<Task> make_level(const SynthConfig& config, int level, int64_t most) {
+  GraphStream stream(config);
+  std::vector<Task> tasks;
+  while (static_cast<int64_t>(tasks.size()) < most) {
+    auto task = stream.next_of_level(level);
+    if (!task) break;
+    tasks.push_back(*std::move(task));
+  }
+  return tasks;
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  return (text.size() - replace_all(text, part, "").size()) / part.size();
+}
+
+TEST(Operators, AreChosenByWord) {
+  auto names = [](const std::vector<std::string>& words) {
+    std::vector<std::string> out;
+    for (const Operator* op : select_operators(words)) out.push_back(op->name);
+    return out;
+  };
+  EXPECT_EQ(names({"all"}).size(), operators().size());
+  EXPECT_EQ(names({"core"}).size(), 29u);
+  EXPECT_THAT(names({"softmax"}), testing::ElementsAre("softmax", "softmin", "log_softmax"));
+  EXPECT_THAT(names({"linear", "relu", "core"}), testing::AllOf(testing::Contains("linear"), testing::SizeIs(30)));
+  try {
+    names({"elementwize"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.hint(), testing::HasSubstr("'elementwise'"));
+  }
+  SynthConfig config;
+  config.operators = {"elementwise", "softmax"};
+  std::set<std::string> wanted = {"relu", "softmax"};
+  for (const Task& task : make(config, 150)) {
+    EXPECT_EQ(task.source.find("nn.Linear"), std::string::npos) << "a named fusion brought it";
+    std::erase_if(wanted, [&](const std::string& op) { return task.name.find(op) != std::string::npos; });
+  }
+  EXPECT_THAT(wanted, testing::IsEmpty());
+  config.style = SynthStyle::kPlain;
+  config.operators = {"conv", "movement"};
+  EXPECT_THROW(config.validate(), Error);
+}
+
+TEST(Plain, OneKernelOneStyleAndShort) {
+  std::set<std::string> hashes, families = {"relu", "add", "sum", "softmax", "layer_norm", "linear", "matmul"};
+  for (const Task& task : make(plain({"all"}), 400)) {
+    EXPECT_EQ(first_syntax_error(task.source), 0) << task.source;
+    EXPECT_EQ(first_syntax_error(task.solution), 0) << task.solution;
+    EXPECT_NO_THROW(task_from_json(to_json(task), task.id));
+    EXPECT_TRUE(hashes.insert(task.graph_hash).second) << task.name;
+    EXPECT_EQ(count(task.solution, "def kernel("), 1u) << task.solution;
+    EXPECT_EQ(count(task.solution, "kernel[("), 1u) << task.solution;
+    EXPECT_EQ(task.solution.find("#"), std::string::npos);
+    EXPECT_LE(task.difficulty, 4);
+    EXPECT_LT(task.solution.size(), 2200u) << task.solution;
+    EXPECT_LE(facts_of(task).elements, 100000) << task.source;
+    std::erase_if(families, [&](const std::string& op) { return task.name.find(op) != std::string::npos; });
+  }
+  EXPECT_THAT(families, testing::IsEmpty());
+}
+
+// A policy of 135M parameters learns this in minutes: every line of the source has its one line in the kernel.
+TEST(Plain, AStepOfTheSourceIsALineOfTheKernel) {
+  for (const Task& task : make_level(plain({"core"}), 2, 100)) {
+    std::string body = task.source.substr(task.source.find("def forward"));
+    body = body.substr(0, body.find("return"));
+    std::string kernel = task.solution.substr(0, task.solution.find("class ModelNew"));
+    EXPECT_EQ(count(body, "        x = "), static_cast<size_t>(task.difficulty)) << task.source;
+    EXPECT_EQ(count(kernel, "    x = "), static_cast<size_t>(task.difficulty) + 1) << task.solution;
+    EXPECT_EQ(count(body, "r = x"), count(kernel, "r = x"));
+    EXPECT_LT(task.solution.size(), 1000u) << task.solution;
+  }
+}
+
+TEST(Plain, SingleOperatorsRunOutAndFusionsDoNot) {
+  auto core = make_level(plain({"core"}), 1, 1000), many = make_level(plain({"elementwise"}), 1, 1000);
+  EXPECT_GE(core.size(), 64u);
+  EXPECT_LE(core.size(), 80u);
+  EXPECT_GE(many.size(), 150u);
+  std::set<std::string> solutions;
+  for (const Task& task : core) {
+    solutions.insert(task.solution);
+    EXPECT_EQ(task.level, 1);
+    EXPECT_EQ(task.difficulty, 1);
+  }
+  EXPECT_GE(solutions.size() + 2, core.size()) << "another graph is another computation, but for clamp and hardtanh";
+  auto chains = make_level(plain({"core"}), 2, 2000);
+  EXPECT_EQ(chains.size(), 2000u);
+}
+
+TEST(Plain, LevelsDoNotDependOnEachOther) {
+  GraphStream both(plain({"core"}));
+  auto ones = make_level(plain({"core"}), 1, 10), twos = make_level(plain({"core"}), 2, 10);
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(to_json(*both.next_of_level(2)), to_json(twos[i]));
+    EXPECT_EQ(to_json(*both.next_of_level(1)), to_json(ones[i]));
+  }
+}
+
+// Runs sources and solutions side by side in Triton's interpreter.
+constexpr char kRun[] = R"PY(
+import importlib.util, json, os, sys
+os.environ["TRITON_INTERPRET"] = "1"
+import torch
+torch.set_num_threads(1)
+folder = sys.argv[1]
+def load(text, name):
+    path = f"{folder}/{name}.py"
+    open(path, "w").write(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+bad = 0
+tuples = lambda out: out if isinstance(out, tuple) else (out,)
+for k, line in enumerate(open(f"{folder}/tasks.jsonl")):
+    task = json.loads(line)
+    ref, sol = load(task["source"], f"r{k}"), load(task["solution"], f"s{k}")
+    for name, value in task["tiny"].items():
+        setattr(ref, name, value)
+    torch.manual_seed(k)
+    with torch.no_grad():
+        model, inputs = ref.Model(*ref.get_init_inputs()).eval(), ref.get_inputs()
+        for p in model.parameters():
+            p.add_(0.1 * torch.randn_like(p))
+        new = sol.ModelNew(*ref.get_init_inputs()).eval()
+        new.load_state_dict(model.state_dict())
+        got, want = tuples(new(*inputs)), tuples(model(*inputs))
+        exact = tuples(model.double()(*[x.double() if x.is_floating_point() else x for x in inputs]))
+    for g, w, e in zip(got, want, exact):
+        unit = e.double().abs() + e.double().square().mean().sqrt()
+        own = ((w.double() - e.double()).abs() / unit.clamp(min=1e-30)).max().item()
+        error = ((g.double() - e.double()).abs() / unit.clamp(min=1e-30)).max().item()
+        if g.shape != w.shape or g.dtype != w.dtype or not error <= max(8 * own, 1e-4):
+            print(task["id"], task["name"], g.shape, w.shape, g.dtype, w.dtype, error, own)
+            bad += 1
+            break
+print(bad, "differ")
+sys.exit(1 if bad else 0)
+)PY";
+
+void expect_same_answers(const std::vector<Task>& tasks) {
+  namespace fs = std::filesystem;
+  fs::path folder = fs::temp_directory_path() / cat("graphs_test_", ::getpid());
+  fs::create_directories(folder);
+  std::string lines;
+  for (const Task& task : tasks) lines += json_line(to_json(task)) + "\n";
+  write_file(folder / "tasks.jsonl", lines);
+  write_file(folder / "run.py", kRun);
+  std::string command = cat(python_program(), " -W ignore ", (folder / "run.py").string(), " ", folder.string());
+  int status = std::system(command.c_str());
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the lines above name the tasks whose solutions differ";
+  fs::remove_all(folder);
+}
+
+TEST(Graphs, SolutionsComputeWhatSourcesDo) {
+  SynthConfig config;
+  config.dtypes = {"float32"};
+  config.only_covered = true;
+  expect_same_answers(make(config, 120));
+}
+
+TEST(Plain, SolutionsComputeWhatSourcesDo) {
+  auto tasks = make_level(plain({"elementwise"}), 1, 1000);
+  for (const Task& task : make(plain({"all"}), 200)) tasks.push_back(task);
+  SynthConfig half = plain({"all"});
+  half.dtypes = {"float16"};
+  half.seed = 8;
+  for (const Task& task : make(half, 40)) tasks.push_back(task);
+  expect_same_answers(tasks);
+}
+
+}  // namespace
+}  // namespace tritonrl::graphs::graphs_test

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/synth/triton_writer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "data/synth/kernel_text.h"
+#include "data/synth/operators.h"
+
+namespace tritonrl::graphs {
+
+namespace {
+
+// "B, C, _, W = x.shape" for the inputs that are needed to know every symbol the wrapper mentions.
+std::vector<std::string> size_lines(const TensorGraph& graph, const Naming& naming, const std::string& wanted) {
+  std::vector<std::string> lines;
+  std::set<std::string> known;
+  auto mentioned = [&](const std::string& name) {
+    for (size_t at = wanted.find(name); at != std::string::npos; at = wanted.find(name, at + 1)) {
+      auto inside = [&](size_t i) {
+        return i < wanted.size() &&
+               (std::isalnum(static_cast<unsigned char>(wanted[i])) || wanted[i] == '_' || wanted[i] == '.');
+      };
+      if ((at == 0 || !inside(at - 1)) && !inside(at + name.size())) return true;
+    }
+    return false;
+  };
+  auto from_shape = [&](const Shape& shape, const std::string& owner) {
+    std::vector<std::string> left;
+    int fresh = 0;
+    for (const Dim& dim : shape) {
+      bool take = graph.symbols.count(dim.text) && mentioned(dim.text) && known.insert(dim.text).second;
+      fresh += take;
+      left.push_back(take ? dim.text : "_");
+    }
+    if (fresh == 0) return;
+    if (fresh == 1 && shape.size() > 1) {
+      size_t at = static_cast<size_t>(
+          std::find_if(left.begin(), left.end(), [](const std::string& s) { return s != "_"; }) - left.begin());
+      lines.push_back(cat(left[at], " = ", owner, ".shape[", at, "]"));
+    } else {
+      lines.push_back(cat(join(left, ", "), shape.size() == 1 ? "," : "", " = ", owner, ".shape"));
+    }
+  };
+  for (int input : naming.inputs) from_shape(graph[input].shape, naming.values[static_cast<size_t>(input)]);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.kind != Node::Kind::kParameter) continue;
+    // Norms' parameters may be viewed with trailing ones; in the module they have one dimension.
+    Shape real = node.shape;
+    while (real.size() > 1 && real.back().is_one() && node.draw.empty()) real.pop_back();
+    from_shape(real, naming.values[i]);
+  }
+  return lines;
+}
+
+}  // namespace
+
+Style draw_style(bool plain, bool gpu_sizes, Rng rng) {
+  Style style;
+  style.plain = plain;
+  if (plain) return style;
+  auto flag = [&](double p) { return rng.uniform() < p; };
+  style.grid_2d = flag(0.3);
+  style.many_rows = flag(0.25);
+  style.two_kernels = flag(0.4);
+  style.helpers = flag(0.35);
+  style.implicit_gemm = flag(0.5);
+  style.flat_programs = flag(0.35);
+  style.comments = flag(0.4);
+  style.explicit_cast = flag(0.4);
+  style.keyword_other = flag(0.6);
+  style.block_in_name = flag(0.45);
+  style.warps = flag(0.3);
+  style.names = static_cast<int>(rng.below(4));
+  style.allocation = static_cast<int>(rng.below(3));
+  style.block =
+      rng.pick(gpu_sizes ? std::vector<int64_t>{1024, 2048, 4096} : std::vector<int64_t>{512, 1024, 1024, 2048});
+  style.tile = rng.pick(gpu_sizes ? std::vector<int64_t>{32, 64} : std::vector<int64_t>{16, 32, 32});
+  return style;
+}
+
+std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style) {
+  auto plan = plan_kernels(graph);
+  if (!plan || plan->kernels.empty()) return "";
+  FileText file{*plan, naming, style, {}, {}, {}};
+  std::vector<std::string> host, kernels;
+  std::string device = naming.values[static_cast<size_t>(naming.inputs[0])];
+  for (size_t k = 0; k < plan->kernels.size(); ++k) {
+    for (int id : plan->kernels[k].stores) {
+      const Node& node = plan->graph[id];
+      std::string type = torch_name(node.type);
+      int like = -1;
+      for (int input : naming.inputs) {
+        if (graph[input].type == node.type) {
+          like = input;
+          break;
+        }
+      }
+      std::string first = like >= 0 ? naming.values[static_cast<size_t>(like)] : device;
+      if (like >= 0) type = first + ".dtype";
+      std::string shape = cat("(", shape_text(node.shape), node.shape.size() == 1 ? ",)" : ")");
+      std::string text = cat("torch.empty(", shape, ", device=", first, ".device, dtype=", type, ")");
+      if (style.allocation == 1 || style.plain)
+        text = cat(first, ".new_empty(", shape, like >= 0 ? "" : cat(", dtype=", type), ")");
+      if ((style.allocation == 2 || style.plain) && like >= 0 && graph[like].shape == node.shape)
+        text = cat("torch.empty_like(", first, ")");
+      host.push_back(cat(host_name(file, id), " = ", text));
+    }
+    kernels.push_back(write_kernel(file, static_cast<int>(k), host));
+  }
+  std::string wanted = join(host, "\n");
+  std::string body;
+  for (const std::string& text : size_lines(graph, naming, wanted)) body += "        " + text + "\n";
+  for (const std::string& text : host) body += "        " + text + "\n";
+  std::vector<std::string> outputs, arguments;
+  for (int output : plan->graph.outputs) outputs.push_back(host_name(file, output));
+  for (int input : naming.inputs) arguments.push_back(naming.values[static_cast<size_t>(input)]);
+  body += cat("        return ", join(outputs, ", "), "\n");
+  std::string text = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.language as tl\n";
+  for (const std::string& name : file.helper_order) text += cat("\n\n@triton.jit\ndef ", name, file.helpers[name]);
+  for (const std::string& kernel : kernels) text += "\n\n" + kernel;
+  return cat(text, "\n\nclass ModelNew(nn.Module):\n", naming.constructor, "    def forward(self, ",
+             join(arguments, ", "), "):\n", body);
+}
+
+}  // namespace tritonrl::graphs

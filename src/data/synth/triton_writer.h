@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Triton side of a graph: kernels and the ModelNew that launches them, readable and in varied style.
+#pragma once
+
+#include <string>
+
+#include "base/rng.h"
+#include "data/synth/torch_writer.h"
+
+namespace tritonrl::graphs {
+
+// How one solution is written. Drawn per task so that no single template is what a model learns; plain is always the
+// same.
+struct Style {
+  bool plain = false;          // One line a node, every result is called x, arguments by position.
+  bool grid_2d = false;        // Pointwise kernels: rows and column blocks instead of one flat range.
+  bool many_rows = false;      // Row kernels: several rows per program, in a 2-D block.
+  bool two_kernels = false;    // Whole reductions: partial sums, then their sum.
+  bool helpers = false;        // Longer expressions become jit functions.
+  bool implicit_gemm = false;  // Convolutions through tl.dot.
+  bool flat_programs = false;  // Products: one program index, taken apart in the kernel.
+  bool comments = false;
+  bool explicit_cast = false;  // Stores name the element type.
+  bool keyword_other = false;  // tl.load(p, mask=m, other=0.0) instead of tl.load(p, m, 0.0).
+  bool block_in_name = false;  // BLOCK_SIZE instead of BLOCK.
+  bool warps = false;          // Launches say num_warps.
+  int names = 0;               // How values are called.
+  int allocation = 0;          // torch.empty, new_empty, empty_like.
+  int64_t block = 1024;        // Of flat kernels.
+  int64_t tile = 32;           // Of products.
+};
+Style draw_style(bool plain, bool gpu_sizes, Rng rng);
+
+// The whole file, or "" when the code generator does not cover the graph.
+std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style);
+
+}  // namespace tritonrl::graphs

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/execute/execution.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "verify/trace/trace_graph.h"
+
+namespace tritonrl {
+namespace {
+
+int64_t elements(const CaseTrace& trace, int64_t value) {
+  int64_t n = 1;
+  for (int64_t size : trace.values[static_cast<size_t>(value)].shape) n *= size;
+  return n;
+}
+
+int64_t input_elements(const CaseTrace& trace) {
+  int64_t sum = 0;
+  for (const TraceInput& input : trace.inputs) sum += input.value < 0 ? 0 : elements(trace, input.value);
+  return sum;
+}
+
+int64_t output_elements(const CaseTrace& trace) {
+  int64_t sum = 0;
+  visit_leaves(trace.outputs, [&](int64_t id) { sum += elements(trace, id); });
+  return sum;
+}
+
+bool alike(const TraceValue& a, const TraceValue& b) { return a.shape == b.shape && a.dtype == b.dtype; }
+
+// What a candidate was recorded with must be what it was asked to be recorded with. Throws Tainted.
+void check_case(const CaseTrace& trace, const CaseTrace& reference, bool runs_init) {
+  auto value = [](const CaseTrace& of, int64_t id) -> const TraceValue& { return of.values[static_cast<size_t>(id)]; };
+  if (trace.input_steps > 0) throw Tainted{"the trace makes its own inputs"};
+  if (trace.init_steps > 0 && !runs_init) throw Tainted{"the trace has sections that were not asked for"};
+  if (trace.inputs.size() != reference.inputs.size()) throw Tainted{"the trace has another number of inputs"};
+  for (size_t i = 0; i < trace.inputs.size(); ++i) {
+    int64_t own = trace.inputs[i].value, theirs = reference.inputs[i].value;
+    if ((own >= 0) != (theirs >= 0)) throw Tainted{"the trace has other inputs"};
+    if (own >= 0 && !alike(value(trace, own), value(reference, theirs))) throw Tainted{"the trace has other inputs"};
+  }
+  for (const TraceParameter& own : trace.parameters) {
+    bool known = own.has_bytes || runs_init;
+    for (const TraceParameter& theirs : reference.parameters) {
+      known |= theirs.name == own.name && alike(value(trace, own.value), value(reference, theirs.value));
+    }
+    if (!known) throw Tainted{"a parameter without a value"};
+  }
+}
+
+}  // namespace
+
+Execution::Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed,
+                     Rng inputs, Rng poison)
+    : tools_(tools),
+      task_(task),
+      cases_(std::move(cases)),
+      weight_seed_(weight_seed),
+      inputs_(inputs),
+      poison_(poison),
+      executor_(tools.executor()) {
+  CHECK(!cases_.empty()) << "a task without cases";
+}
+
+int64_t Execution::input_seed(const CaseSpec& spec, int64_t index) const {
+  Rng stream = inputs_.at(spec.name).at(static_cast<uint64_t>(index));
+  return static_cast<int64_t>(stream.next_u64() & 0x7fffffffffffff);
+}
+
+// The task itself failed, which is of no consequence to the candidate.
+Finding Execution::unusable(const std::string& why) {
+  task_failure_ = why;
+  return {Rule::kReferenceFailed, cat("task ", task_.id, " cannot be judged: its reference failed: ", why)};
+}
+
+Finding Execution::end(const JudgeAnswer& answer) {
+  lost_ |= answer.lost;
+  if (!answer.ended.empty()) tools_.references->blame(reference_->key, answer.ended);
+  if (answer.body.contains("reference_failed")) return unusable(answer.body.value("why", ""));
+  return answer.finding;
+}
+
+Finding Execution::ask_for_reference() {
+  reference_ = tools_.references->ask(task_, cases_, weight_seed_);
+  std::string blamed = tools_.references->blamed(reference_->key);
+  if (!blamed.empty()) return unusable(blamed);
+  if (reference_->failure.empty()) return {};
+  if (!reference_->lost) return unusable(reference_->failure);
+  lost_ = true;
+  return {Rule::kVerifierFailed, reference_->failure};
+}
+
+// How many times the elements of the original a case has, among the inputs or the outputs, whichever grew more; at
+// least 1. It is the task's doing alone.
+double Execution::growth(const CaseSpec& spec) const {
+  const CaseTrace *original = reference_trace(cases_[0]), *other = reference_trace(spec);
+  auto ratio = [](int64_t before, int64_t after) {
+    return static_cast<double>(after) / static_cast<double>(std::max<int64_t>(before, 1));
+  };
+  return std::max({1.0, ratio(input_elements(*original), input_elements(*other)),
+                   ratio(output_elements(*original), output_elements(*other))});
+}
+
+void Execution::skip(const CaseSpec& spec, const std::string& why) { decided_[spec.name] = skipped_case(spec, why); }
+
+void Execution::decide(const CaseSpec& spec, const Finding& failed) {
+  decided_[spec.name] = failed_before_it_ran(spec, failed);
+}
+
+Json Execution::cases_to_record() {
+  Json list = Json::array();
+  for (const CaseSpec& spec : cases_) {
+    const CaseTrace* trace = reference_trace(spec);
+    if (!trace || !spec.not_possible.empty()) {
+      auto said = reference_->not_possible.find(spec.recorded_as());
+      skip(spec,
+           said == reference_->not_possible.end() ? spec.not_possible : cat("the reference fails: ", said->second));
+    } else if (!spec.instead_of.empty() && !decided_.count(spec.instead_of)) {
+      skip(spec, cat("case ", spec.instead_of, " is there"));
+    } else if (spec.additional && growth(spec) > executor_->most_growth()) {
+      skip(spec, cat("its arrays are ", std::lround(growth(spec)),
+                     " times those of the task: too large for the interpreter"));
+    } else if (spec.trace.empty()) {
+      list.push_back(record_case(*trace, spec));
+    }
+  }
+  return list;
+}
+
+std::string Execution::take(const Blob& blob, const Json& asked) {
+  try {
+    strict::object(blob.header, "trace", {"nonce", "ok"}, {"seconds", "failures"});
+    auto failed = case_failures(blob.header);
+    auto parsed = parse_trace_file(std::make_shared<const std::string>(blob.tensors()));
+    if (!parsed) return parsed.why;
+    trace_ = std::move(*parsed.value);
+    if (trace_.cases.size() + failed.size() != asked.size()) return "the trace has another number of cases";
+    size_t next = 0;
+    for (const CaseSpec& spec : cases_) {
+      if (decided_.count(spec.name) || !spec.trace.empty()) continue;
+      if (auto it = failed.find(spec.name); it != failed.end() && spec.additional) {
+        decide(spec, it->second);
+        continue;
+      }
+      if (next == trace_.cases.size()) return "the trace lacks a case";
+      const CaseTrace& trace = trace_.cases[next++];
+      if (trace.name != spec.name) return "the trace has another case";
+      check_case(trace, *reference_trace(spec), executor_->runs_init());
+      if (spec.other_precision && output_dtypes(trace) != output_dtypes(*reference_trace(spec))) {
+        decide(spec, Rule::kDtype);
+      }
+    }
+  } catch (const Tainted& tainted) {
+    return tainted.why;
+  }
+  return "";
+}
+
+Finding Execution::record(const std::string& code, const RunRecord& run_record) {
+  Finding ready = ask_for_reference();
+  if (!ready.passed()) return ready;
+  decided_.clear();
+  code_ = code;
+  Json list = cases_to_record();
+  Json args = {{"task_source", task_.source},
+               {"candidate_source", code},
+               {"weight_seed", weight_seed_},
+               {"init_inputs", list[0]["init_inputs"]},
+               {"reference_parameters", list[0]["reference_parameters"]},
+               {"cases", list},
+               {"arch", 90}};
+  if (executor_->runs_init()) args["init"] = "tape";
+  Blob blob;
+  Finding ended = run_record(std::move(args), &blob);
+  if (!ended.passed()) return ended;
+  std::string why = take(blob, list);
+  return why.empty() ? Finding() : Finding(Rule::kForgedResult, why);
+}
+
+Finding Execution::begin() { return end(executor_->begin(*reference_, trace_, kernels_)); }
+
+Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
+  JudgeRun run;
+  run.task = reference_->key;
+  run.name = spec.recorded_as();
+  run.values = spec.values;
+  run.additional = spec.additional;
+  run.precision = precision_of(spec, code_);
+  run.weight_seed = weight_seed_;
+  run.input_seed = input_seed(spec, seed_index);
+  run.poison = poison_.next_u64();
+  // Programs run in order, backwards, in order, ...: what depends on the order shows up.
+  run.backwards = launches && (runs_++ & 1);
+  run.launches = launches;
+  run.growth = growth(spec);
+  run.deadline_s = until - now_s();
+  if (run.deadline_s <= 0) return Rule::kDeadline;
+  JudgeAnswer answer = executor_->run(run);
+  ran_ |= launches && !answer.lost;
+  Finding ended = end(answer);
+  if (at_ && answer.body.contains("skipped")) {
+    at_->skipped = answer.body["skipped"].get<std::string>();
+  } else if (at_ && launches && answer.body.contains("worst")) {
+    at_->worst = std::max(at_->worst.value_or(0), answer.body["worst"].get<double>());
+  }
+  if (ended.outcome() == Outcome::kWrongOutput || ended.outcome() == Outcome::kNotFinite) {
+    ended.told.sizes = spec.constants;
+  }
+  return ended;
+}
+
+Finding Execution::without_triton(const CaseSpec& spec, double until) {
+  Finding ended = run(spec, 0, until, /*launches=*/false);
+  if (ended.outcome() == Outcome::kHarnessFault) return ended;
+  if (!ended.passed()) return {};
+  return Rule::kSameWithoutLaunches;
+}
+
+Finding Execution::tiny_run(double deadline_s) {
+  Finding ready = begin();  // Others' work is not on this candidate's clock.
+  if (!ready.passed()) return ready;
+  double until = now_s() + deadline_s;
+  const CaseSpec* spec = &cases_[0];
+  for (const CaseSpec& one : cases_) {
+    if (one.tiny) spec = &one;
+  }
+  results_.push_back({spec->name, {}, {}, {}});
+  at_ = &results_.back();
+  Finding ended = run(*spec, 0, until, true);
+  if (ended.passed()) ended = without_triton(*spec, until);
+  at_->finding = ended;
+  at_ = nullptr;
+  if (!spec->tiny) results_.pop_back();  // full_run has more to say about it.
+  return ended;
+}
+
+void Execution::run_case(const CaseSpec& spec, double until, bool twice, bool also_without_launches) {
+  at_ = &results_.back();
+  Finding ended;
+  for (int64_t index = 0; index < spec.input_seeds; ++index) {
+    ended = run(spec, index, until, true);
+    if (at_->skipped) break;
+    // Other garbage in fresh memory must not matter.
+    if (ended.passed() && twice && index == 0) ended = run(spec, index, until, true);
+    if (ended.passed() && also_without_launches && index == 0) ended = without_triton(spec, until);
+    if (!ended.passed()) break;
+  }
+  if (!at_->skipped) at_->finding = ended;
+  at_ = nullptr;
+}
+
+Finding Execution::full_run(double deadline_s, bool also_without_launches) {
+  Finding ready = begin();
+  if (!ready.passed()) return ready;
+  return run_cases(cases_, decided_, &results_, [&](const CaseSpec& spec, bool first) {
+    run_case(spec, now_s() + deadline_s * growth(spec), first, also_without_launches && !spec.additional);
+  });
+}
+
+Finding Execution::time(double deadline_s) {
+  Finding ready = begin();
+  if (!ready.passed()) return ready;
+  const CaseSpec& spec = cases_[0];
+  JudgeTiming timing;
+  timing.task = reference_->key;
+  timing.name = spec.name;
+  timing.weight_seed = weight_seed_;
+  // The candidate's are those it was judged on last: a kernel that keeps answers from one run to the next could do so
+  // between two readings too, and the answer is at hand.
+  timing.candidate_seed = input_seed(spec, spec.input_seeds - 1);
+  timing.reference_seed = input_seed(spec, spec.input_seeds);
+  timing.deadline_s = deadline_s;
+  TimeAnswer timed = executor_->time(timing, *tools_.timing);
+  timing_ = timed.result;
+  triton_share_ = timed.triton_share;
+  return end(timed.answer);
+}
+
+Finding Execution::lint(double deadline_s, TaskFindings* found, size_t index, bool other_seed, bool drops) {
+  Finding ready = ask_for_reference();
+  if (!ready.passed()) return ready;
+  const CaseSpec& spec = cases_[index];
+  JudgeAnswer answer;
+  {
+    JudgeLease judge = tools_.judges->acquire();
+    answer = judge.give_task(reference_->key, *reference_->file.bytes);
+    JudgeTiming what;
+    what.task = reference_->key;
+    what.name = spec.name;
+    what.weight_seed = weight_seed_;
+    what.reference_seed = input_seed(spec, other_seed ? 1 : 0);
+    what.candidate_seed = input_seed(spec, other_seed ? 0 : 1);
+    what.deadline_s = deadline_s;
+    if (answer.finding.passed()) answer = judge.lint(what, drops);
+  }
+  Finding ended = end(answer);
+  found->out_of_memory =
+      answer.body.is_object() && answer.body.value("reference_failed", "") == to_string(Outcome::kOutOfMemory);
+  if (!ended.passed()) return ended;
+  found->flags = answer.body.at("flags").get<std::vector<std::pair<std::string, std::string>>>();
+  found->drops_tried = answer.body.at("drops_tried").get<int64_t>();
+  found->drops_impossible = answer.body.at("drops_impossible").get<int64_t>();
+  return {};
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Execution: the stages of a candidate from its trace on, whatever executes it (executor.h).
+//
+//   record    first half of stage compile: the task's reference is recorded, and the candidate against its shapes; host
+//             code runs on fake tensors, no kernel is run
+//   tiny_run  the tiny case (the original where there is none) on one secret input, and once more without its launches:
+//             when that gives the right answer too, Triton did nothing and the rules are broken
+//   full_run  every case but the tiny one on its secret inputs, the first once more among other garbage in fresh memory
+//   time      reference and candidate interleaved on different inputs, the timed outputs judged once more
+//
+// Only `record` runs the candidate's host code. Thread rule: one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "verify/execute/case_run.h"
+#include "verify/execute/executor.h"
+#include "verify/execute/timing_protocol.h"
+#include "verify/trace/reference.h"
+#include "verify/trace/trace.h"
+
+namespace tritonrl {
+
+struct ExecutionTools {
+  JudgeSlots* judges = nullptr;
+  ReferenceCache* references = nullptr;
+  const TimingProtocol* timing = nullptr;
+  std::function<std::unique_ptr<Executor>()> executor;
+};
+
+// What the judge found out about a task; see verify/judge/task_lint.h.
+struct TaskFindings {
+  std::vector<std::pair<std::string, std::string>> flags;  // Flag, detail.
+  int64_t drops_tried = 0, drops_impossible = 0;
+  bool out_of_memory = false;  // It fails for want of memory.
+};
+
+class Execution {
+ public:
+  // run_record: answers a `record` job with the blob that holds the trace, or says how it ended.
+  using RunRecord = std::function<Finding(Json args, Blob* blob)>;
+  Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
+            Rng poison);
+
+  Finding record(const std::string& code, const RunRecord& run_record);
+  void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the trace's specs.
+  // The candidate failed in an additional case before it could be run: in compiling its kernels, say.
+  void decide(const CaseSpec& spec, const Finding& failed);
+  Finding begin();  // Waits for what it is executed on; the stages below do it themselves.
+  Finding tiny_run(double deadline_s);
+  Finding full_run(double deadline_s, bool also_without_launches);
+  Finding time(double deadline_s);
+  // Instead of all that: the task itself, its reference on case `index`; seeds 0 and 1 of its inputs, or where those
+  // were looked at already, 1 and 0. Needs no candidate. `drops`: every operation is left out in turn, too.
+  Finding lint(double deadline_s, TaskFindings* found, size_t index = 0, bool other_seed = false, bool drops = true);
+
+  const Executor& executor() const { return *executor_; }
+  const TraceFile& trace() const { return trace_; }
+  const std::vector<CaseSpec>& cases() const { return cases_; }
+  const std::vector<CaseResult>& results() const { return results_; }  // Of the cases run so far.
+  bool worth_another_try() const { return lost_; }
+  // Why the task's reference fails; "" = it does not.
+  const std::string& task_failure() const { return task_failure_; }
+  bool ran() const { return ran_; }
+  const std::optional<TimingResult>& timing() const { return timing_; }
+  double triton_share() const { return triton_share_; }
+
+ private:
+  Finding run(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
+  void run_case(const CaseSpec& spec, double until, bool twice, bool also_without_launches);
+  Finding without_triton(const CaseSpec& spec, double until);
+  int64_t input_seed(const CaseSpec& spec, int64_t index) const;
+  Finding end(const JudgeAnswer& answer);
+  Finding ask_for_reference();
+  Finding unusable(const std::string& why);
+  void skip(const CaseSpec& spec, const std::string& why);
+  // A case's trace of the reference; null where it has none.
+  const CaseTrace* reference_trace(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }
+  double growth(const CaseSpec& spec) const;
+  Json cases_to_record();
+  // Why a trace cannot be honest; "" = it can. What it says about additional cases is decided.
+  std::string take(const Blob& blob, const Json& asked);
+
+  const ExecutionTools& tools_;
+  const Task& task_;
+  std::vector<CaseSpec> cases_;
+  int64_t weight_seed_;
+  Rng inputs_, poison_;
+  std::unique_ptr<Executor> executor_;
+  std::shared_ptr<const Reference> reference_;
+  std::string code_;
+  TraceFile trace_;
+  DecidedCases decided_;
+  std::vector<CaseResult> results_;
+  CaseResult* at_ = nullptr;  // The one being run.
+  KernelSet kernels_;
+  uint64_t runs_ = 0;
+  bool lost_ = false, ran_ = false;
+  std::string task_failure_;
+  std::optional<TimingResult> timing_;
+  double triton_share_ = 0;
+};
+
+}  // namespace tritonrl

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executor: what runs the trace of one candidate. There are two:
+//
+//   ReplayExecutor      on a GPU: its judge's replayers run the compiled kernels, and time them (replay_executor.h)
+//   InterpretExecutor   without one: a sandboxed child walks the trace through Triton's interpreter
+//                       (interpret_executor.h)
+//
+// Whichever it is, the judge (verify/judge/judge.h) draws the inputs, knows the answer and compares; an executor brings
+// inputs to the candidate and outputs to the judge. Everything else about a candidate's stages is in execution.h and
+// the same for both. Thread rule: one thread.
+#pragma once
+
+#include <optional>
+
+#include "verify/execute/judge_slots.h"
+#include "verify/trace/bundle.h"
+#include "verify/trace/reference.h"
+
+namespace tritonrl {
+
+struct TimeAnswer {
+  JudgeAnswer answer;
+  std::optional<TimingResult> result;
+  double triton_share = 0;  // Of the candidate's device time.
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  virtual VerifyPath path() const = 0;
+  virtual bool can_time() const = 0;
+  // Else that those of the cases every candidate has to do can be made is enough.
+  virtual bool runs_cubins() const = 0;
+  // Cases whose arrays have more than so many times the elements of the original's are too large for it.
+  virtual double most_growth() const = 0;
+  // __init__ is run where the candidate is; else the trace brings what it left.
+  virtual bool runs_init() const = 0;
+
+  // Blocks until it has what it runs on. What it is given must outlive the runs. Again costs nothing.
+  virtual JudgeAnswer begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) = 0;
+  // Runs one case on inputs that the judge draws, and has the outputs judged. REQUIRES: begin() passed.
+  virtual JudgeAnswer run(const JudgeRun& run) = 0;
+  // Takes readings until the protocol has enough. REQUIRES: can_time(), begin() passed.
+  virtual TimeAnswer time(JudgeTiming timing, const TimingProtocol& protocol) = 0;
+};
+
+}  // namespace tritonrl

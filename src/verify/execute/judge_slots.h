@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judge slots: the verifier's side of the judges, one per GPU, or some on the processor where there is none. Free of
+// torch and of CUDA: a slot is a program and a socket.
+//
+//   auto slots = JudgeSlots::open({{"cuda:0"}});
+//   JudgeLease slot = slots->acquire();                       // blocks until a GPU is free
+//   slot.give_task(key, reference_trace); slot.give_candidate(trace);
+//   JudgeAnswer answer = slot.run({...});
+//
+// A lease holds its GPU for all of a candidate's stages, so nothing else disturbs its timing. A judge that dies is
+// started again; what it was asked is answered `lost`, which is our fault and never a candidate's.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/process/shared_device.h"
+#include "verify/execute/compare.h"
+#include "verify/execute/timing_protocol.h"
+#include "verify/sandbox/channel.h"
+#include "verify/verdict.h"
+
+namespace tritonrl {
+
+struct DeviceInfo {
+  std::string device;                            // "cuda:0".
+  std::string name;                              // "NVIDIA H200".
+  int64_t memory = 0;                            // Bytes.
+  double bandwidth = 0;                          // Bytes per second of a large copy, measured.
+  std::vector<std::pair<double, double>> noise;  // (seconds of a run, how far from 1 a ratio of equals gets); may be
+                                                 // empty.
+
+  // The band for a run of `seconds`: that of the nearest duration measured.
+  double noise_band(double seconds) const;
+};
+
+// One run of a recorded case.
+struct JudgeRun {
+  std::string task, name;                 // Key of the task, name of the recorded case.
+  std::string values;                     // What becomes of the inputs drawn (case_source.h); "" = nothing.
+  bool additional = false;                // Where the reference fails, the answer is a pass with "skipped": why.
+  Precision precision = Precision::kOwn;  // What its outputs are held to.
+  int64_t weight_seed = 0, input_seed = 0;
+  uint64_t poison = 0;
+  bool backwards = false;  // Programs from the last to the first, where their order can be chosen.
+  bool launches = true;    // false: the kill switch.
+  double growth = 1;       // How many times the original's elements the case's arrays have.
+  double deadline_s = 60;
+};
+
+struct JudgeTiming {
+  std::string task, name;
+  int64_t weight_seed = 0, reference_seed = 0, candidate_seed = 0;  // Different inputs for the two.
+  ReadingSpec spec;
+  int64_t first_place = 0;  // Of the memory, where this is not the first batch of readings.
+  bool again = false;       // More readings of what was timed last.
+  double deadline_s = 60;
+};
+
+struct JudgeAnswer {
+  Finding finding = Rule::kVerifierFailed;
+  bool lost = false;    // The judge is gone: worth another try.
+  std::string ended;    // What the reference did to it; "" = nothing.
+  Json body;            // Everything the judge said,
+  std::string payload;  // ... and the tensors with it.
+};
+
+class JudgeSlots;
+
+// Exclusive use of one GPU. Thread rule: one thread.
+class JudgeLease {
+ public:
+  JudgeLease(JudgeLease&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)), slot_(other.slot_) {}
+  ~JudgeLease();
+
+  const DeviceInfo& info() const;
+  // Only sends a task that the judge does not hold yet.
+  JudgeAnswer give_task(const std::string& key, const std::string& trace);
+  JudgeAnswer give_candidate(const std::string& trace);
+  JudgeAnswer run(const JudgeRun& run);
+  // "inputs" or "compare" (verify/judge/judge.h) for a run that is done elsewhere; `more` goes with the question.
+  JudgeAnswer ask_about(const char* what, const JudgeRun& run, const Json& more, const std::string& payload,
+                        double deadline_s);
+  JudgeAnswer time(const JudgeTiming& timing);
+  // Measures the noise of timing where that was not done, or long ago. Throws Error (environment).
+  void freshen_noise();
+  // While it lives nobody else works on the GPU; blocks until then (JudgeSlots::shared).
+  SharedDevice::Quiet quiet() const;
+  // Of a task; its two input seeds, weight seed and deadline count. `drops`: operations are left out in turn.
+  JudgeAnswer lint(const JudgeTiming& what, bool drops = true);
+  void kill_judge();            // For tests.
+  pid_t judge_process() const;  // For tests; -1 = none.
+
+ private:
+  friend class JudgeSlots;
+  JudgeLease(JudgeSlots* slots, size_t slot) : slots_(slots), slot_(slot) {}
+  JudgeAnswer ask(const Json& question, const std::string& payload, double seconds);
+  JudgeSlots* slots_;
+  size_t slot_;
+};
+
+struct SlotOptions {
+  std::vector<std::string> devices;  // "cuda:0", ..., or "cpu".
+  // Given one, each GPU's judge measures with it how far from 1 the ratio of equals gets: before the first timing, and
+  // again when that is ten minutes old.
+  std::shared_ptr<const TimingProtocol> protocol = nullptr;
+  bool replayers = true;  // false: candidates are run elsewhere. On "cpu" replayers are for tests: no launches there.
+  int64_t memory_bytes = 0;  // That a judge on the processor may take; 0 = no limit.
+  // Starts the program of a judge; empty = the one of the build.
+  std::function<std::unique_ptr<Channel>(const std::string& device)> start = nullptr;
+};
+
+class JudgeSlots {
+ public:
+  // One slot per device. Throws Error (environment).
+  static std::unique_ptr<JudgeSlots> open(SlotOptions options);
+  // GPUs of this machine that may be used, honouring CUDA_VISIBLE_DEVICES; empty without a driver.
+  static std::vector<std::string> devices();
+  ~JudgeSlots();
+
+  // Blocks. Throws Error (environment) when every GPU was given up. Thread rule: any thread.
+  JudgeLease acquire();
+  // The GPU of that name, for whoever else uses it: timing waits until it has given way. Null where there is none.
+  SharedDevice* shared(const std::string& name);
+  size_t size() const { return slots_.size(); }
+  const DeviceInfo& info(size_t slot) const { return slots_[slot]->info; }
+
+ private:
+  friend class JudgeLease;
+  struct Slot {
+    std::unique_ptr<Channel> channel;
+    DeviceInfo info;
+    std::vector<std::string> tasks;  // Keys that were given.
+    bool busy = false;
+    std::string given_up;    // Why this GPU is used no more; "" = it is.
+    double measured_at = 0;  // When info.noise was.
+    SharedDevice shared;
+  };
+  void start(Slot& slot);
+  void measure(Slot& slot);
+  bool noise_is_old(const Slot& slot) const;
+  void release(size_t slot);
+
+  SlotOptions options_;
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace tritonrl

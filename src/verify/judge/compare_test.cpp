@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judge: what it must accept (honest rounding) and what it must reject (everything planted here).
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/rng.h"
+#include "verify/execute/case_run.h"
+#include "verify/execute/judge_slots.h"
+#include "verify/judge/compare_device.h"
+
+namespace tritonrl::compare_test {
+namespace {
+
+at::Tensor floats(const std::vector<float>& v) { return at::tensor(v); }
+at::Tensor doubles(const std::vector<double>& v) { return at::tensor(v, at::kDouble); }
+at::Tensor bits(const std::vector<int16_t>& v, at::ScalarType dtype) { return at::tensor(v, at::kShort).view(dtype); }
+
+// Judged whole and in pieces, and on a GPU too where there is one: it is all the same.
+Comparison compare(const at::Tensor& candidate, const at::Tensor& reference, const at::Tensor& truth,
+                   Precision precision = Precision::kOwn) {
+  std::optional<Comparison> first;
+  std::vector<at::Device> devices = {at::kCPU};
+  if (!JudgeSlots::devices().empty()) devices.emplace_back("cuda:0");
+  for (at::Device device : devices) {
+    Expectation expected(reference.to(device), truth.to(device), precision);
+    at::Tensor flat = candidate.to(device).reshape({-1});
+    for (int64_t piece : {flat.numel(), int64_t{7}}) {
+      Judgement judgement(expected, "output");
+      for (int64_t at = 0; at < flat.numel(); at += piece) {
+        judgement.add(at, flat.narrow(0, at, std::min(piece, flat.numel() - at)));
+      }
+      Comparison one = judgement.finish();
+      if (!first) first = one;
+      EXPECT_EQ(human_text(one.finding), human_text(first->finding));
+      if (std::isfinite(first->worst)) {
+        EXPECT_NEAR(one.worst, first->worst, 1e-9 * first->worst + 1e-12);
+      }
+    }
+  }
+  return *first;
+}
+
+std::vector<double> normals(int n, uint64_t seed = 1) {
+  Rng rng(seed);
+  std::vector<double> out;
+  for (int i = 0; i < n; ++i) out.push_back(rng.normal());
+  return out;
+}
+std::vector<float> rounded(const std::vector<double>& v) { return {v.begin(), v.end()}; }
+
+Comparison judge(const std::vector<float>& candidate, const std::vector<double>& truth,
+                 Precision precision = Precision::kOwn) {
+  return compare(floats(candidate), floats(rounded(truth)), doubles(truth), precision);
+}
+
+TEST(Compare, AcceptsHonestRounding) {
+  auto truth = normals(10000);
+  auto candidate = rounded(truth);
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kPass);
+  for (size_t i = 0; i < candidate.size(); ++i) candidate[i] *= 1 + (i % 2 ? 1e-5f : -1e-5f);
+  Comparison close = judge(candidate, truth);
+  EXPECT_EQ(close.finding.outcome(), Outcome::kPass) << human_text(close.finding);
+  EXPECT_GT(close.worst, 0);
+}
+
+TEST(Compare, RejectsOneWrongElement) {
+  auto truth = normals(10000);
+  auto candidate = rounded(truth);
+  candidate[1234] += 0.01f;
+  Comparison result = judge(candidate, truth);
+  EXPECT_EQ(result.finding.outcome(), Outcome::kWrongOutput);
+  EXPECT_NE(human_text(result.finding).find("1 of 10000"), std::string::npos) << human_text(result.finding);
+  EXPECT_NE(human_text(result.finding).find("(1234,)"), std::string::npos) << human_text(result.finding);
+}
+
+TEST(Compare, RejectsHalfPrecisionWorkOnFullPrecisionTasks) {
+  auto truth = normals(1000);
+  auto candidate = rounded(truth);
+  for (float& x : candidate) {
+    int exponent;
+    float mantissa = std::frexp(x, &exponent);
+    x = std::ldexp(std::round(mantissa * 2048) / 2048, exponent);  // float16's 11 bits.
+  }
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kWrongOutput);
+  EXPECT_EQ(judge(candidate, truth, Precision::kOtherProducts).finding.outcome(), Outcome::kPass);
+  EXPECT_EQ(judge(candidate, truth, Precision::kOther).finding.outcome(), Outcome::kWrongOutput);
+  candidate[500] += 0.1f;
+  EXPECT_EQ(judge(candidate, truth, Precision::kOtherProducts).finding.outcome(), Outcome::kWrongOutput);
+}
+
+TEST(Compare, OnlyProductsInAnotherPrecisionAreHeldToHalfPrecisionsTolerance) {
+  CaseSpec own, other;
+  other.other_precision = true;
+  const std::string products = "acc += tl.dot(a, b)\n", sums = "acc += tl.sum(a * b, axis=1)\n";
+  EXPECT_EQ(precision_of(other, products), Precision::kOtherProducts);
+  EXPECT_EQ(precision_of(other, sums), Precision::kOther);
+  EXPECT_EQ(precision_of(own, products), Precision::kOwn);
+}
+
+TEST(Compare, RejectsManySmallErrorsBelowTheWorstElementBound) {
+  auto truth = normals(10000);
+  auto candidate = rounded(truth);
+  for (float& x : candidate) x += 8e-5f;  // Each within 1e-4 of the scale, together too many.
+  Comparison result = judge(candidate, truth);
+  EXPECT_EQ(result.finding.outcome(), Outcome::kWrongOutput);
+  EXPECT_NE(human_text(result.finding).find("imprecise"), std::string::npos) << human_text(result.finding);
+}
+
+TEST(Compare, AllowsAMultipleOfTheReferencesOwnErrorUpToTheCap) {
+  std::vector<double> truth(100, 1.0);
+  std::vector<float> reference(100, 1.001f), candidate(100, 0.998f);
+  EXPECT_EQ(compare(floats(candidate), floats(reference), doubles(truth)).finding.outcome(), Outcome::kPass);
+  std::vector<float> poor(100, 2.0f), poorer(100, 1.5f);
+  EXPECT_EQ(compare(floats(poorer), floats(poor), doubles(truth)).finding.outcome(), Outcome::kWrongOutput);  // Capped.
+}
+
+TEST(Compare, NotANumber) {
+  auto truth = normals(10);
+  auto candidate = rounded(truth);
+  candidate[3] = NAN;
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kNotFinite);
+  candidate[3] = INFINITY;
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kNotFinite);
+  truth[3] = INFINITY;
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kPass);
+  candidate[3] = -INFINITY;
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kWrongOutput);
+  truth[3] = NAN;
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kWrongOutput);
+  candidate[3] = NAN;
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kPass);
+}
+
+TEST(Compare, ZerosMustBeZeros) {
+  std::vector<double> truth(8, 0.0);
+  EXPECT_EQ(judge(std::vector<float>(8, 0.0f), truth).finding.outcome(), Outcome::kPass);
+  EXPECT_EQ(judge(std::vector<float>(8, 1e-6f), truth).finding.outcome(), Outcome::kWrongOutput);
+}
+
+TEST(Compare, IntegersAndBooleansAreExact) {
+  at::Tensor a = at::tensor({1, 2, 3}, at::kLong), b = at::tensor({1, 2, 4}, at::kLong);
+  EXPECT_EQ(compare(a, a, a).finding.outcome(), Outcome::kPass);
+  EXPECT_EQ(compare(b, a, a).finding.outcome(), Outcome::kWrongOutput);
+  EXPECT_EQ(compare(b, a, b).finding.outcome(), Outcome::kPass);  // A tie broken in float64.
+  EXPECT_EQ(compare(a.gt(0), a.gt(1), a.gt(1)).finding.outcome(), Outcome::kWrongOutput);
+}
+
+TEST(Compare, SixteenBitTypes) {
+  // 1.0, 2.0, -0.5, 65504 and a subnormal, as float16 and (the first ones) as bfloat16.
+  at::Tensor h = bits({0x3c00, 0x4000, -0x4800, 0x7bff, 0x0001}, at::kHalf);
+  EXPECT_EQ(compare(h, h, doubles({1.0, 2.0, -0.5, 65504, 5.960464477539063e-8})).finding.outcome(), Outcome::kPass);
+  at::Tensor truth = doubles({1.0, 2.0});
+  EXPECT_EQ(compare(bits({0x3c40, 0x4000}, at::kHalf), bits({0x3c00, 0x4000}, at::kHalf), truth).finding.outcome(),
+            Outcome::kWrongOutput);  // 1.0625.
+  at::Tensor b = bits({0x3f80, 0x4000}, at::kBFloat16);
+  EXPECT_EQ(compare(b, b, truth).finding.outcome(), Outcome::kPass);
+  EXPECT_EQ(compare(bits({0x3f80, -0x4000}, at::kBFloat16), b, truth).finding.outcome(), Outcome::kWrongOutput);
+}
+
+TEST(Compare, EmptyTensorsAndScalars) {
+  at::Tensor empty = at::empty({0, 3}), two = at::tensor(2.0f);
+  EXPECT_EQ(compare(empty, empty, empty.to(at::kDouble)).finding.outcome(), Outcome::kPass);
+  EXPECT_EQ(compare(two, two, two.to(at::kDouble)).finding.outcome(), Outcome::kPass);
+}
+
+}  // namespace
+}  // namespace tritonrl::compare_test

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Value transforms: what a case makes of the inputs that get_inputs() drew. worker/values.py has the same by name, with
+// other random numbers.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+namespace tritonrl {
+
+// `input` under kValueTransforms' `name` (verify/execute/case_source.h), in the same layout. Integers, booleans and
+// tensors whose elements overlap stay. Random numbers come from the device's generator, as draw_inputs() left it.
+at::Tensor transformed(const std::string& name, const at::Tensor& input);
+
+}  // namespace tritonrl

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/trace/call_rules.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+
+namespace tritonrl {
+namespace {
+
+// "aten.mul.Tensor" -> "mul".
+std::string base_name(const std::string& op) {
+  auto parts = split(op, '.');
+  return parts.size() >= 2 && parts[0] == "aten" ? parts[1] : "";
+}
+
+const std::set<std::string>& plumbing() {
+  static const std::set<std::string> names = {
+      // Allocation and constant filling.
+      "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "zeros", "zeros_like",
+      "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "scalar_tensor", "arange", "fill",
+      "fill_", "zero_", "zero",
+      // Views.
+      "view", "_unsafe_view", "reshape", "_reshape_alias", "view_as", "reshape_as", "expand", "expand_as",
+      "broadcast_to", "permute", "transpose", "transpose_", "t", "t_", "mT", "numpy_T", "swapaxes", "swapdims",
+      "movedim", "moveaxis", "squeeze", "squeeze_", "unsqueeze", "unsqueeze_", "flatten", "unflatten", "ravel", "slice",
+      "select", "narrow", "as_strided", "detach", "detach_", "alias", "unbind", "split", "split_with_sizes", "chunk",
+      "diagonal", "unfold", "view_as_real", "lift", "lift_fresh", "set_", "resize_", "resize_as_", "data", "atleast_1d",
+      "atleast_2d", "atleast_3d",
+      // Copies, casts and layout.
+      "copy_", "copy", "clone", "contiguous", "_to_copy", "to", "type_as", "cat", "concat", "stack", "constant_pad_nd",
+      "pad", "repeat", "tile", "flip", "roll", "slice_scatter", "select_scatter", "cuda", "half", "float", "bfloat16"};
+  return names;
+}
+
+// Writes the whole of its first argument, whatever was there before.
+bool overwrites(const std::string& op) {
+  std::string name = base_name(op);
+  return name == "copy_" || name == "fill_" || name == "zero_";
+}
+
+// Takes its arguments' shapes and not their data.
+bool allocates(const std::string& op) {
+  std::string name = base_name(op);
+  return name.rfind("new_", 0) == 0 || name.rfind("empty", 0) == 0 || name.rfind("zeros", 0) == 0 ||
+         name.rfind("ones", 0) == 0 || name.rfind("full", 0) == 0;
+}
+
+bool covers(const TraceValue& value, int64_t storage_bytes) {
+  int64_t n = item_size(value.dtype);
+  for (int64_t size : value.shape) n *= size;
+  return value.offset == 0 && n >= storage_bytes && value.end_byte() >= storage_bytes;
+}
+
+// An empty grid computes nothing; an autotuner may choose any of its configurations.
+bool may_be_empty(const TraceStep& step) {
+  return std::any_of(step.choices.begin(), step.choices.end(), [](const TraceChoice& choice) {
+    return std::count(choice.grid.begin(), choice.grid.end(), 0) > 0;
+  });
+}
+
+}  // namespace
+
+bool is_plumbing(const std::string& op) { return plumbing().count(base_name(op)) > 0; }
+
+CallFinding check_calls(const CaseTrace& trace, CallRules rules) {
+  CallFinding found;
+  std::set<std::string> delegated;
+  std::set<int64_t> given;                   // Storages that are there before forward().
+  std::set<int64_t> reached;                 // Storages a launch may have written, or data derived from them.
+  std::map<int64_t, int64_t> storage_bytes;  // Largest extent seen.
+  for (const TraceValue& value : trace.values) {
+    int64_t& size = storage_bytes[value.storage];
+    size = std::max(size, value.end_byte());
+  }
+  auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
+  for (const TraceInput& input : trace.inputs) {
+    if (input.value >= 0) given.insert(storage_of(input.value));
+  }
+  for (const TraceParameter& parameter : trace.parameters) given.insert(storage_of(parameter.value));
+
+  const size_t forward = trace.init_steps + trace.input_steps;
+  bool early_launch = false, any_launch = false, only_empty = true;
+  for (size_t at = 0; at < trace.tape.size(); ++at) {
+    const TraceStep& step = trace.tape[at];
+    if (at < forward) {
+      early_launch |= step.is_launch;
+      for (int64_t id : step.outs) given.insert(storage_of(id));
+      continue;
+    }
+    if (step.is_launch) {
+      any_launch = true;
+      if (may_be_empty(step)) continue;
+      only_empty = false;
+      for (int64_t id : step.reads) reached.insert(storage_of(id));
+      continue;
+    }
+    if (!is_plumbing(step.op)) delegated.insert(step.op);
+    size_t first_source = 0;
+    if (overwrites(step.op) && !step.reads.empty()) {
+      first_source = 1;
+      const TraceValue& target = trace.values.at(static_cast<size_t>(step.reads[0]));
+      if (covers(target, storage_bytes[target.storage])) reached.erase(target.storage);
+    }
+    if (allocates(step.op)) continue;
+    bool flows = false;
+    for (size_t i = first_source; i < step.reads.size(); ++i) flows |= reached.count(storage_of(step.reads[i])) > 0;
+    if (!flows) continue;
+    for (int64_t id : step.outs) reached.insert(storage_of(id));
+  }
+  found.delegated_ops.assign(delegated.begin(), delegated.end());
+
+  bool reaches = false, untouched_input = false;
+  visit_leaves(trace.outputs, [&](int64_t id) {
+    bool hit = reached.count(storage_of(id)) > 0;
+    reaches |= hit;
+    untouched_input |= !hit && given.count(storage_of(id)) > 0;
+  });
+
+  if (early_launch) {
+    found.finding = Rule::kLaunchInInit;
+  } else if (!any_launch) {
+    found.finding = Rule::kNoLaunch;
+  } else if (only_empty) {
+    found.finding = Rule::kEmptyGrid;
+  } else if (rules == CallRules::kStrict && !delegated.empty()) {
+    found.finding = Rule::kLibraryCalls;
+    found.finding.told.operations.assign(delegated.begin(), delegated.end());
+  } else if (!reaches) {
+    found.finding = Rule::kOutputNotReached;
+  } else if (untouched_input) {
+    found.finding = Rule::kOutputIsInput;
+  }
+  return found;
+}
+
+}  // namespace tritonrl

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Call rules: what a trace's data flow says about who did the work.
+//
+// `strict`: host code may allocate, view, copy, cast and re-arrange; every other library call is delegation and breaks
+// the rules. `mixed`: library calls are allowed, and listed. In both, at least one launch must reach an output: taint
+// starts at the storages a launch is given (it may write any of them) and flows through the tape.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "verify/finding.h"
+#include "verify/trace/trace.h"
+
+namespace tritonrl {
+
+enum class CallRules { kStrict, kMixed };
+constexpr auto enum_names(CallRules) { return std::array{"strict", "mixed"}; }
+
+struct CallFinding {
+  Finding finding;                         // Which rule is broken; kPass when none is.
+  std::vector<std::string> delegated_ops;  // Sorted, each once.
+};
+CallFinding check_calls(const CaseTrace& trace, CallRules rules);
+
+// True for "aten.empty.memory_format" and the like: allocation, view, copy, cast, layout.
+bool is_plumbing(const std::string& op);
+
+}  // namespace tritonrl

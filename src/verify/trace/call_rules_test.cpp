@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Call rules: what a trace's data flow says about who did the work.
+#include <gtest/gtest.h>
+
+#include "support/trace_writer.h"
+
+namespace tritonrl::call_rules_test {
+namespace {
+
+CallFinding finding(const CaseTrace& trace, CallRules rules = CallRules::kStrict) {
+  auto parsed = parse_written(file_of({trace}));
+  EXPECT_TRUE(parsed) << parsed.why;
+  return parsed ? check_calls(parsed.value->cases[0], rules) : CallFinding{};
+}
+std::string message(const CaseTrace& trace, CallRules rules = CallRules::kStrict) {
+  return human_text(finding(trace, rules).finding);
+}
+
+// small_trace() with room for two more tensors.
+CaseTrace roomy() {
+  CaseTrace trace = small_trace();
+  trace.values.push_back(trace_value(2));
+  trace.values.push_back(trace_value(3));
+  return trace;
+}
+TraceStep empty_y() { return call_step("aten.empty_like.default", {0}, 1); }
+
+TEST(Policy, HonestTracesPass) {
+  EXPECT_TRUE(finding(small_trace()).finding.passed());
+  CaseTrace views = roomy();  // The output is a view of a copy of what the launch wrote.
+  views.values[3] = trace_value(2, {32});
+  views.tape.push_back(call_step("aten.clone.default", {1}, 2));
+  views.tape.push_back(call_step("aten.view.default", {2}, 3));
+  views.outputs = group(Nest<int64_t>::Kind::kTuple, {leaf(3)});
+  EXPECT_TRUE(finding(views).finding.passed());
+}
+
+TEST(Policy, NoLaunch) {
+  CaseTrace trace = small_trace();
+  trace.tape = {empty_y()};
+  EXPECT_EQ(message(trace), "no Triton kernel is launched");
+}
+
+TEST(Policy, EmptyGrid) {
+  CaseTrace trace = small_trace();
+  trace.tape[1] = launch_step({0, 1}, {0, 1, 1});
+  EXPECT_EQ(message(trace), "every Triton launch has an empty grid");
+  trace = small_trace();  // One configuration of an autotuner does nothing: the tuner would find it fast.
+  trace.tape[1].choices.push_back(trace.tape[1].choices[0]);
+  EXPECT_TRUE(finding(trace).finding.passed());
+  trace.tape[1].choices[1].grid = {4, 0, 1};
+  EXPECT_EQ(message(trace), "every Triton launch has an empty grid");
+}
+
+TEST(Policy, TensorsOfEveryChoiceAndOfDescriptorsAreReached) {
+  CaseTrace trace = roomy();
+  trace.tape = {empty_y(), call_step("aten.empty_like.default", {0}, 2), launch_step({0, 1})};
+  trace.outputs = leaf(2);
+  EXPECT_EQ(message(trace), "no Triton launch reaches an output");
+  trace.tape[2].choices.push_back(trace.tape[2].choices[0]);
+  trace.tape[2].choices[1].args[1].second = tensor_arg(2);
+  EXPECT_EQ(message(trace), "");
+  trace.tape[2] = launch_step({0, 2});
+  TraceArg sizes = trace_arg(TraceArg::Kind::kList, 0, "", {int_arg(4), int_arg(8)});
+  trace.tape[2].choices[0].args[1].second =
+      trace_arg(TraceArg::Kind::kDescriptor, 2, "", {sizes, sizes, sizes, int_arg(0)});
+  EXPECT_EQ(message(trace), "");
+}
+
+TEST(Policy, Delegation) {
+  CaseTrace trace = roomy();
+  trace.tape.push_back(call_step("aten.relu.default", {1}, 2));
+  trace.outputs = leaf(2);
+  CallFinding strict = finding(trace), mixed = finding(trace, CallRules::kMixed);
+  EXPECT_EQ(strict.finding.rule(), Rule::kLibraryCalls);
+  EXPECT_EQ(strict.finding.told.operations.at(0).str(), "aten.relu.default");
+  EXPECT_TRUE(mixed.finding.passed());
+  EXPECT_EQ(mixed.delegated_ops, std::vector<std::string>{"aten.relu.default"});
+}
+
+TEST(Policy, DecoyWhoseResultIsThrownAway) {
+  CaseTrace trace = roomy();  // The launch writes y, the output is computed from x alone.
+  trace.tape = {empty_y(), launch_step({1}), call_step("aten.relu.default", {0}, 2)};
+  trace.outputs = leaf(2);
+  EXPECT_EQ(message(trace, CallRules::kMixed), "no Triton launch reaches an output");
+}
+
+TEST(Policy, AllocationTakesShapesOnly) {
+  CaseTrace trace = roomy();
+  trace.tape.push_back(call_step("aten.ones_like.default", {1}, 2));
+  trace.outputs = leaf(2);
+  EXPECT_EQ(message(trace), "no Triton launch reaches an output");
+}
+
+TEST(Policy, OverwritingWhatTheLaunchWroteUndoesIt) {
+  CaseTrace trace = roomy();
+  trace.tape = {empty_y(), launch_step({1}), call_step("aten.relu.default", {0}, 2),
+                call_step("aten.copy_.default", {1, 2}, 1)};
+  EXPECT_EQ(message(trace, CallRules::kMixed), "no Triton launch reaches an output");
+  // Overwriting half of it does not.
+  trace.values[3] = trace_value(1, {2, 8});
+  trace.values.push_back(trace_value(2, {2, 8}));
+  trace.tape[3] = call_step("aten.slice.Tensor", {1}, 3);
+  trace.tape.push_back(call_step("aten.slice.Tensor", {2}, 4));
+  trace.tape.push_back(call_step("aten.copy_.default", {3, 4}, 3));
+  EXPECT_TRUE(finding(trace, CallRules::kMixed).finding.passed());
+}
+
+TEST(Policy, OutputThatIsAnInput) {
+  CaseTrace trace = small_trace();
+  trace.tape[1] = launch_step({1});
+  trace.outputs = group(Nest<int64_t>::Kind::kTuple, {leaf(1), leaf(0)});
+  EXPECT_EQ(message(trace), "an output is one of the inputs");
+}
+
+// What __init__ and get_inputs() do is theirs, and no work of forward().
+TEST(Policy, StepsBeforeForward) {
+  CaseTrace trace = roomy();
+  trace.parameters.resize(1);
+  trace.parameters[0].name = "w";
+  trace.parameters[0].value = 2;
+  trace.tape = {call_step("aten.normal.default", {}, 2), call_step("aten.randn.default", {}, 0), empty_y(),
+                launch_step({0, 2, 1})};
+  trace.init_steps = trace.input_steps = 1;
+  EXPECT_EQ(message(trace), "");
+  EXPECT_TRUE(finding(trace).delegated_ops.empty());
+  trace.tape[3] = launch_step({0, 1});
+  trace.outputs = group(Nest<int64_t>::Kind::kTuple, {leaf(1), leaf(2)});
+  EXPECT_EQ(message(trace), "an output is one of the inputs");
+  trace.tape.insert(trace.tape.begin() + 1, launch_step({2}));
+  trace.init_steps = 2;
+  EXPECT_EQ(message(trace, CallRules::kMixed), "Triton kernels are launched in __init__");
+}
+
+TEST(Policy, Plumbing) {
+  for (const char* name :
+       {"aten.empty.memory_format", "aten._to_copy.default", "aten.t.default", "aten.zeros_like.default",
+        "aten.copy_.default", "aten.constant_pad_nd.default", "aten.as_strided.default"}) {
+    EXPECT_TRUE(is_plumbing(name)) << name;
+  }
+  for (const char* name : {"aten.mul.Tensor", "aten.mm.default", "aten.sum.dim_IntList", "aten.linear.default",
+                           "prims.empty.default", "empty", "aten", ""}) {
+    EXPECT_FALSE(is_plumbing(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tritonrl::call_rules_test

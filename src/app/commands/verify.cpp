@@ -24,7 +24,7 @@ void print(const Verdict& verdict) {
               << human_seconds(stage.seconds) << ")\n";
   }
   if (verdict.correct()) {
-    std::cout << "verified correct on path '" << to_string(verdict.path) << "', " << verdict.triton_launches
+    std::cout << "verified correct on path '" << name_of(verdict.path) << "', " << verdict.triton_launches
               << " Triton launches a call; time: "
               << (verdict.speedup ? "speedup " + fixed(*verdict.speedup, 2) : std::string("not measured")) << "\n";
   } else {

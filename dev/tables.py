@@ -184,8 +184,8 @@ def references(path):
     drops = [row["drops"] for row in rows if "drops" in row]
     if drops:
         print("drops tried, impossible:", [sum(drop[i] for drop in drops) for i in (0, 1)])
-    outside = [row for row in rows if "ratio" in row and abs(row["ratio"] - 1) > row["band"]]
-    print("outside of the band:", [(row["id"], round(row["ratio"], 4), round(row["band"], 4)) for row in outside][:40])
+    outside = [row for row in rows if "ratio" in row and abs(row["ratio"] - 1) > row["noise_band"]]
+    print("outside of the band:", [(row["id"], round(row["ratio"], 4), round(row["noise_band"], 4)) for row in outside][:40])
 
 
 def stream_make(tasks, stream):

@@ -83,7 +83,7 @@ class Execution {
   const CaseTrace* reference_trace(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }
   double growth(const CaseSpec& spec) const;
   Json cases_to_record();
-  // Why a trace cannot be honest; "" = it can. What it says about additional cases is decided.
+  // Why a trace cannot be honest; "" = it can. Decides the additional cases that it says the candidate fails in.
   std::string take(const Blob& blob, const Json& asked);
 
   const ExecutionTools& tools_;

@@ -159,9 +159,8 @@ std::vector<Form> forms_of(const TensorGraph& graph, const Node& node) {
     if (flat && node.shape.size() == 2) add(cat("torch.mm({x}, ", y, ")"));
     return out;
   }
-  if (node.op->family == "pool" && node.op->work == Work::kWindow) {  // F.max_pool2d to nn.MaxPool2d.
+  if (node.op->torch == cat("F.", name, "({x}, {kernel}, stride={stride}, padding={padding})")) {  // nn.MaxPool2d ...
     std::string kind = name.substr(0, 3) == "max" ? "Max" : "Avg", rank = name.substr(name.size() - 2);
-    std::replace(rank.begin(), rank.end(), 'D', 'd');
     std::string call = cat("nn.", kind, "Pool", rank, "(");
     out.push_back({"{self}({x})", call + "kernel_size={kernel}, stride={stride}, padding={padding})"});
     out.push_back({"{self}({x})", call + "{kernel}, stride={stride}, padding={padding})"});

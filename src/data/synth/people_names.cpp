@@ -265,7 +265,7 @@ class Namer {
   void own_parameter(int id) {
     const Node& node = graph_[id];
     std::string type = node.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(node.type));
-    if (writing_.arguments > 0 && flag(0.5)) {
+    if (writing_.arguments > 0 && flag(0.7)) {
       std::string shape = shape_text(node.shape);
       std::string tuple = cat("(", shape, node.shape.size() == 1 ? ",)" : ")");
       std::string name = number_argument(node.member + "_shape", tuple);

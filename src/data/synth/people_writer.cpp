@@ -160,7 +160,7 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   std::string returned = !writing.hints ? "" : graph.outputs.size() > 1 ? " -> tuple" : " -> " + tensor;
   std::string forward = cat("    def forward(", join(formal, ", "), ")", returned, ":\n");
   if (writing.forward_doc) {
-    bool brief = flag(0.2);
+    bool brief = flag(0.1);
     forward += docstring(forward_sentence(graph, rng), brief ? std::vector<Described>{} : inputs,
                          brief ? "" : describe_output(graph, rng), writing.layout, 2);
   }

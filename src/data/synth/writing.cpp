@@ -95,7 +95,7 @@ Writing draw_writing(Rng rng) {
   bool documented = flag(0.85);
   w.class_doc = documented && flag(0.92);
   w.init_doc = documented && flag(0.25);
-  w.forward_doc = documented && flag(0.65);
+  w.forward_doc = documented && flag(0.8);
   w.new_doc = flag(0.08);
   w.input_docs = flag(0.03);
   w.hints = flag(0.45);
@@ -117,9 +117,8 @@ Writing draw_writing(Rng rng) {
   w.arguments = flag(0.55) ? 0.85 : 0.0;
   w.modules = rng.pick(std::vector<double>{0, 0, 0.3, 0.9});
   w.forms = rng.pick(std::vector<double>{0.2, 0.5, 0.8});
-  w.layout = rng.pick(std::vector<Writing::Layout>{
-      Writing::Layout::kGoogle, Writing::Layout::kGoogle, Writing::Layout::kGoogle, Writing::Layout::kGoogle,
-      Writing::Layout::kSphinx, Writing::Layout::kNumpy, Writing::Layout::kLine, Writing::Layout::kLine});
+  using enum Writing::Layout;
+  w.layout = rng.pick(std::vector{kGoogle, kGoogle, kGoogle, kGoogle, kGoogle, kSphinx, kNumpy, kLine});
   w.comments = flag(0.65)  ? Writing::Comments::kNone
                : flag(0.7) ? Writing::Comments::kAbove
                            : Writing::Comments::kBehind;

@@ -86,7 +86,7 @@ TEST(Writing, SolutionsFollowTheirSource) {
     EXPECT_FALSE(holds(task.solution, "super(Model,")) << task.solution;
     EXPECT_FALSE(holds(task.solution, "class Model(")) << task.solution;
     for (const char* part : {"super(ModelNew, self)", "super().__init__", "@triton.autotune(",
-                             "num_warps=", "num_stages=", "ROWS=2", "ROWS=8", "(x: torch.Tensor"})
+                             "num_warps=", "num_stages=", "ROWS=2", "ROWS=8", "self, x: torch.Tensor"})
       seen[part] += holds(task.solution, part);
     if (task.solution.empty() || !holds(task.source, "def __init__(self, ")) continue;
     auto arguments = [](const std::string& text, size_t from) {

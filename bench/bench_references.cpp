@@ -4,13 +4,13 @@
 // TASKS.jsonl: lines with "code" and "level", "problem_id", "name" (KernelBench's columns). Prints a JSON line a task:
 // outcome, seconds to record, to replay and judge on each seed, and (--time) the ratio to itself, which should be 1.
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <iostream>
 #include <mutex>
 #include <thread>
 
-#include "base/files/json.h"
+#include "base/files/json_fields.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/process/build_paths.h"
 #include "base/text.h"
 #include "ext/calibrated_timing/calibrated_timing.h"
@@ -84,66 +84,49 @@ int run(int argc, char** argv) {
   ReferenceCache references(*pool, 120, int64_t{4} << 30);
   ExecutionTools tools{slots.get(), &references, protocol.get(),
                        [&] { return std::make_unique<ReplayExecutor>(*slots); }};
-  std::atomic<size_t> next{0};
   std::mutex mutex;
   double start = now_s();
-  auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++) {
-      Row& row = rows[i];
-      double began = now_s();
-      auto reference = references.ask(row.task, {{"full", {}, false, seeds}}, 77);
-      row.out["record_reference_s"] = now_s() - began;
-      Finding ended;
-      if (!reference->failure.empty()) ended = {Rule::kReferenceFailed, reference->failure};
-      if (ended.passed() && !record_only) {
-        Execution path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
-        began = now_s();
-        ended = path.record(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
-                            [&](Json args, Blob* blob) { return record(*pool, std::move(args), blob); });
-        row.out["record_candidate_s"] = now_s() - began;
-        if (ended.passed()) {
-          ended = path.begin();
-          began = now_s();
-          if (ended.passed()) ended = path.full_run(120, false);
-          row.out["run_s"] = now_s() - began;
-        }
-        if (ended.passed() && time) {
-          began = now_s();
-          ended = path.time(120);
-          row.out["time_s"] = now_s() - began;
-          if (path.timing()) {
-            row.out["reference_s"] = path.timing()->reference_s;
-            row.out["ratio"] = path.timing()->ratio;
-            row.out["band"] = path.timing()->noise_band;
-            row.out["speedup"] = path.timing()->speedup;
-            row.out["interval"] = {path.timing()->ratio_low, path.timing()->ratio_high};
-            row.out["readings"] = path.timing()->readings;
-            row.out["discarded"] = path.timing()->discarded;
-            row.out["clock_mhz"] = path.timing()->clock_mhz;
-            if (path.timing()->reference_bytes) row.out["reference_bytes"] = *path.timing()->reference_bytes;
-            if (path.timing()->candidate_bytes) row.out["candidate_bytes"] = *path.timing()->candidate_bytes;
-          }
-        }
-      }
-      if (ended.passed() && lint) {
-        Execution path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
-        TaskFindings found;
-        began = now_s();
-        ended = path.lint(30, &found);
-        row.out["lint_s"] = now_s() - began;
-        row.out["flags"] = found.flags;
-        row.out["drops"] = {found.drops_tried, found.drops_impossible};
-      }
-      row.out["outcome"] = to_string(ended.outcome());
-      if (!ended.passed()) row.out["message"] = human_text(ended).substr(0, 300);
-      std::lock_guard lock(mutex);
-      std::cout << row.out.dump() << std::endl;
-    }
-  };
   auto count = workers > 0 ? workers : static_cast<int64_t>(std::thread::hardware_concurrency());
-  std::vector<std::thread> threads;
-  for (int64_t i = 0; i < count; ++i) threads.emplace_back(work);
-  for (auto& thread : threads) thread.join();
+  parallel_for(rows.size(), count, [&](size_t i) {
+    Row& row = rows[i];
+    double began = now_s();
+    auto reference = references.ask(row.task, {{"full", {}, false, seeds}}, 77);
+    row.out["record_reference_s"] = now_s() - began;
+    Finding ended;
+    if (!reference->failure.empty()) ended = {Rule::kReferenceFailed, reference->failure};
+    if (ended.passed() && !record_only) {
+      Execution path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
+      began = now_s();
+      ended = path.record(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
+                          [&](Json args, Blob* blob) { return record(*pool, std::move(args), blob); });
+      row.out["record_candidate_s"] = now_s() - began;
+      if (ended.passed()) {
+        ended = path.begin();
+        began = now_s();
+        if (ended.passed()) ended = path.full_run(120, false);
+        row.out["run_s"] = now_s() - began;
+      }
+      if (ended.passed() && time) {
+        began = now_s();
+        ended = path.time(120);
+        row.out["time_s"] = now_s() - began;
+        if (path.timing()) row.out.update(json_of(*path.timing()));
+      }
+    }
+    if (ended.passed() && lint) {
+      Execution path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
+      TaskFindings found;
+      began = now_s();
+      ended = path.lint(30, &found);
+      row.out["lint_s"] = now_s() - began;
+      row.out["flags"] = found.flags;
+      row.out["drops"] = {found.drops_tried, found.drops_impossible};
+    }
+    row.out["outcome"] = to_string(ended.outcome());
+    if (!ended.passed()) row.out["message"] = human_text(ended).substr(0, 300);
+    std::lock_guard lock(mutex);
+    std::cout << row.out.dump() << std::endl;
+  });
   int64_t passed = 0;
   for (const Row& row : rows) passed += row.out.value("outcome", "") == "pass";
   std::cerr << passed << " of " << rows.size() << " passed in " << human_seconds(now_s() - start) << "\n";

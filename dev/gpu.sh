@@ -151,6 +151,16 @@ verb_recorded() {
   done
 }
 
+# mixed [ARGUMENTS of tritonrl verify ...]: needs no GPU: candidates a second on 100 mixed case files
+verb_mixed() {
+  local start
+  compile_program
+  tables mixed_jobs "$out/mixed_jobs.jsonl"
+  start=$(date +%s.%N)
+  verify_batch mixed "$@"
+  tables recorded "$out/mixed_verdicts.jsonl" "$out/mixed.log" mixed "$start"
+}
+
 # resume START KILLS CONFIG ... [ARGUMENTS of tritonrl train ...]: kills a run at random moments and continues it
 # On the CPU such a run equals one that was never killed bit for bit (kills); on a GPU sums depend on what else is in a batch.
 # START is a run whose supervised part is taken over. Kills come AFTER (14) to AFTER + WITHIN (14) seconds behind a start.

@@ -3,6 +3,7 @@
 """What dev/gpu.sh makes of JSON lines: dev/tables.py COMMAND ARGUMENTS.
 
     jobs RUN JOBS.jsonl                a run's rollouts as jobs for `tritonrl verify --batch`
+    mixed_jobs JOBS.jsonl              100 case files, half honest, a quarter wrong, a quarter broken; none waits for a deadline
     recorded VERDICTS LOG LABEL START  what one verification of such jobs took since START (seconds since 1970)
     storm_jobs JOBS.jsonl COUNT        case files picked at random, one in ten of them faulting
     storm VERDICTS COUNT               verdicts that are not what the case's file says; exit 1 if there are any or some are missing
@@ -58,6 +59,10 @@ def case_files():
             yield path, text, head
 
 
+def waits(path, head):
+    return any(word in path.stem or word in head["expect"] for word in WAITING)
+
+
 def inline_task(task, *keys):
     return {"code": task["source"], **{key: task[key] for key in keys if key in task}}
 
@@ -81,6 +86,16 @@ def jobs(run, out):
             found.append({"id": name, "task": inline_task(task, "id", "level", "tiny", "larger"), "candidate": {"text": line["text"]}})
     write_lines(out, found)
     print(f"{len(found)} jobs of {len(tasks)} tasks")
+
+
+def mixed_jobs(out):
+    cases = collections.defaultdict(list)
+    for path, text, head in case_files():
+        if not waits(path, head):
+            cases[path.parent.name].append((text, str(ROOT / head["task"])))
+    picked = [cases[kind][i % len(cases[kind])] for kind, count in (("honest", 50), ("wrong", 25), ("broken", 25)) for i in range(count)]
+    write_lines(out, ({"id": str(i), "task": task, "candidate": {"text": f"```python\n{text}\n# copy {i}\n```\n"}}
+                      for i, (text, task) in enumerate(picked)))
 
 
 def recorded(verdicts, log, label, start):
@@ -184,15 +199,15 @@ def references(path):
     drops = [row["drops"] for row in rows if "drops" in row]
     if drops:
         print("drops tried, impossible:", [sum(drop[i] for drop in drops) for i in (0, 1)])
-    outside = [row for row in rows if "ratio" in row and abs(row["ratio"] - 1) > row["band"]]
-    print("outside of the band:", [(row["id"], round(row["ratio"], 4), round(row["band"], 4)) for row in outside][:40])
+    outside = [row for row in rows if "ratio" in row and abs(row["ratio"] - 1) > row["noise_band"]]
+    print("outside of the band:", [(row["id"], round(row["ratio"], 4), round(row["noise_band"], 4)) for row in outside][:40])
 
 
 def stream_make(tasks, stream):
     import make_verifier_stream as mistakes
     found = []
     for path, text, head in case_files():
-        if not any(word in path.stem or word in head["expect"] for word in WAITING):
+        if not waits(path, head):
             found.append({"id": f"case/{path.parent.name}/{path.stem}", "task": {"code": (ROOT / head["task"]).read_text()},
                           "candidate": {"text": f"```python\n{text}```\n"}})
     rng = random.Random(7)
@@ -230,7 +245,7 @@ def stream_compare(out, expected):
     raise SystemExit(1 if differ or len(found) != len(expected) else 0)
 
 
-COMMANDS = {command.__name__: command for command in (jobs, recorded, storm_jobs, storm, overlap, resume, references,
+COMMANDS = {command.__name__: command for command in (jobs, mixed_jobs, recorded, storm_jobs, storm, overlap, resume, references,
                                                       stream_make, stream_jobs, stream_outcomes, stream_compare)}
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
   }
 }
 
-TEST(Cases, EveryVerdictIsAsItsFileSays) { hold_against_files(std::make_shared<InOrder>()); }
+TEST(Cases, EveryVerdictIsAsItsFileSays) { hold_against_files(std::make_shared<Staged>()); }
 TEST(CasesThroughEveryStage, EveryVerdictIsAsItsFileSays) { hold_against_files(std::make_shared<EveryStage>()); }
 
 // Every task under tests/cases can tell right from wrong.

@@ -70,10 +70,8 @@ TEST(Layers, RoomsIncludeOnlyRoomsToTheirLeft) {
 }
 
 // Extension -> the rooms it may include besides base and itself.
-const std::map<std::string, std::set<std::string>> kSeams = {{"calibrated_timing", {"verify"}},
-                                                             {"curriculum", {"data"}},
-                                                             {"multi_input", {"data", "verify"}},
-                                                             {"staged_evaluation", {"verify"}}};
+const std::map<std::string, std::set<std::string>> kSeams = {
+    {"calibrated_timing", {"verify"}}, {"curriculum", {"data"}}, {"multi_input", {"data", "verify"}}};
 
 TEST(Layers, ExtensionsSeeTheirSeamAndNobodySeesThem) {
   int files = 0;

@@ -16,7 +16,7 @@ import interpreter
 from failure import Failure, describe, is_out_of_memory, line_in_file
 from kernels import Rebuilder, decode_constant
 from trace_reader import unpack
-from wire import DTYPES, read_tensor
+from wire import DTYPES, decode_argument, read_tensor
 
 GUARD = 256  # Elements on either side of a storage.
 ALIGN = 64   # Bytes.
@@ -112,25 +112,11 @@ class Walker:
         for step in self._trace["tape"]:
             self._launch(step) if "launch" in step else self._call(step)
 
-    def _argument(self, arg):
-        (kind, body), = arg.items()
-        if kind == "t":
-            return self._tensors[body]
-        if kind == "l":
-            return [self._argument(item) for item in body]
-        if kind == "dtype":
-            return DTYPES[body]
-        if kind == "device":
-            return torch.device("cpu")
-        if kind in ("layout", "memory_format"):
-            return getattr(torch, body)
-        return float(body) if kind == "f" else body
-
     def _call(self, step):
         _, name, overload = (step["op"].split(".") + ["default"])[:3]
         op = getattr(getattr(torch.ops.aten, name), overload)
-        args = [self._argument(arg) for arg in step["args"]]
-        kwargs = {key: self._argument(arg) for key, arg in step["kwargs"].items()}
+        args = [decode_argument(arg, self._tensors) for arg in step["args"]]
+        kwargs = {key: decode_argument(arg, self._tensors) for key, arg in step["kwargs"].items()}
         if name == "as_strided" and len(args) > 3:
             args[3] += self._shift(step["args"][0]["t"])
         elif name in ("set_", "resize_"):

@@ -6,7 +6,7 @@
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from wire import DTYPES
+from wire import call
 
 MAX_ELEMENTS = 4096
 
@@ -54,8 +54,7 @@ class KnownValues:
                 any(value not in self._real for value in given):
             return False
         try:
-            result = op(*map(self._argument, step["args"]),
-                        **{key: self._argument(arg) for key, arg in step["kwargs"].items()})
+            result = call(op, step, self._real)
         except Exception:
             return False
         return self._bind(step["out"], result)
@@ -71,20 +70,6 @@ class KnownValues:
         storage = self._recorder.values[value]["storage"]
         for other in [other for other in self._real if self._recorder.values[other]["storage"] == storage]:
             del self._real[other]
-
-    def _argument(self, arg):
-        (kind, body), = arg.items()
-        if kind == "t":
-            return self._real[body]
-        if kind == "l":
-            return [self._argument(item) for item in body]
-        if kind == "dtype":
-            return DTYPES[body]
-        if kind == "device":
-            return torch.device("cpu")
-        if kind in ("layout", "memory_format"):
-            return getattr(torch, body)
-        return float(body) if kind == "f" else body
 
 
 def _elements(value):

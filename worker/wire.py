@@ -37,6 +37,28 @@ def decode_init(value):
     return [decode_init(item) for item in value] if isinstance(value, list) else value
 
 
+def decode_argument(arg, tensors):
+    """What an argument of a step is for the CPU; `tensors` by their value's id."""
+    (kind, body), = arg.items()
+    if kind == "t":
+        return tensors[body]
+    if kind == "l":
+        return [decode_argument(item, tensors) for item in body]
+    if kind == "dtype":
+        return DTYPES[body]
+    if kind == "device":
+        return torch.device("cpu")
+    if kind in ("layout", "memory_format"):
+        return getattr(torch, body)
+    return float(body) if kind == "f" else body
+
+
+def call(op, step, tensors):
+    """The result of a step's operator on its recorded arguments."""
+    return op(*(decode_argument(arg, tensors) for arg in step["args"]),
+              **{key: decode_argument(arg, tensors) for key, arg in step["kwargs"].items()})
+
+
 def tensor_bytes(tensor):
     """Contiguous row-major bytes of a CPU tensor, as a numpy array of bytes (no copy where there is none to make)."""
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()

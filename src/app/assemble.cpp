@@ -6,7 +6,6 @@
 #include "ext/calibrated_timing/calibrated_timing.h"
 #include "ext/curriculum/curriculum.h"
 #include "ext/multi_input/multi_input.h"
-#include "ext/staged_evaluation/staged_evaluation.h"
 
 namespace tritonrl {
 
@@ -19,9 +18,7 @@ Config::Config() {
   data.sampler.add<curriculum::Promote>("promote", "one difficulty at a time");
   data.sampler.add<curriculum::Adaptive>("adaptive", "the share of level 2 follows the accuracy on level 1");
   cases.add<multi_input::MultiInput>("multi_input", "other values, seeds, sizes and another precision too");
-  stages.add<staged_evaluation::Staged>("staged", "stops at the first stage that fails");
   timing.add<calibrated_timing::CalibratedTiming>("calibrated", "reads until the interval is narrow");
-  stages.choose_last();
   timing.choose_last();
 }
 

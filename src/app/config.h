@@ -176,7 +176,10 @@ struct CasesChoice : ConfigChoice<CaseSource, int64_t> {
   CasesChoice() : ConfigChoice("original") { add<OriginalCases>("original", "as the task is written, and tiny"); }
 };
 struct StagesChoice : ConfigChoice<StageOrder> {
-  StagesChoice() : ConfigChoice("all") { add<EveryStage>("all", "runs what can be run"); }
+  StagesChoice() : ConfigChoice("staged") {
+    add<EveryStage>("all", "runs what can be run");
+    add<Staged>("staged", "stops at the first stage that fails");
+  }
 };
 
 struct Config {

@@ -242,6 +242,10 @@ struct ConfigPrinter : ConfigVisitor {
   static std::string print(bool v) { return v ? "true" : "false"; }
   template <std::integral T>
   requires(!std::same_as<T, bool>) static std::string print(T v) { return cat(v); }
+  template <NamedEnum E>
+  static std::string print(E v) {
+    return name_of(v);
+  }
   static std::string print(double v) { return internal::print_double(v); }
   static std::string print(const std::string& v) { return internal::quote_yaml(v); }
   template <class T>

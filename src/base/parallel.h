@@ -31,7 +31,8 @@ void parallel_for(size_t count, int64_t threads, const Fn& fn) {
   };
   std::vector<std::thread> pool;
   auto wanted = std::min<size_t>(count, static_cast<size_t>(std::max<int64_t>(threads, 1)));
-  for (size_t i = 0; i < wanted; ++i) pool.emplace_back(work);
+  for (size_t i = 1; i < wanted; ++i) pool.emplace_back(work);
+  work();
   for (std::thread& thread : pool) thread.join();
   if (problem) std::rethrow_exception(problem);
 }

@@ -53,7 +53,6 @@ struct DataConfig {
       throw usage_error(cat("refuse_leaks does not know '", kind, "'"), "", "known: graph, source, constants, near");
     }
   }
-  bool from_files() const { return !train.file.empty() || !rl.file.empty() || !heldout.file.empty(); }
 };
 
 }  // namespace tritonrl

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/process/build_paths.h"
 #include "base/text.h"
-#include "data/sft_example.h"
 
 namespace tritonrl::prompt_test {
 namespace {
@@ -106,16 +105,12 @@ class ModelNew(torch.nn.Module):
   EXPECT_EQ(answer_for(task).find("```"), 0u);
 }
 
-TEST_F(PromptTest, AnswersAndExamples) {
-  Task with, without;
+TEST_F(PromptTest, Answers) {
+  Task with;
   with.id = "a";
   with.solution = "\nclass ModelNew: pass\n\n";
   EXPECT_EQ(answer_for(with), "```python\nclass ModelNew: pass\n```");
   EXPECT_EQ(answer_for(with, true), answer_for(with)) << "nothing is launched: no plan";
-  auto examples = sft_examples({with, without}, load("{{source}}"));
-  ASSERT_EQ(examples.size(), 1u);
-  EXPECT_EQ(examples[0].task_id, "a");
-  EXPECT_EQ(examples[0].answer, answer_for(with));
 }
 
 }  // namespace

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <set>
 
 #include "base/check.h"
-#include "base/error.h"
+#include "base/files/json_fields.h"
 #include "base/rng.h"
 #include "base/text.h"
 
@@ -185,126 +184,33 @@ std::vector<RateDifference> compare_levels(const std::string& name_a, const std:
 
 namespace {
 
-Json rate_json(const Rate& rate) {
-  Interval interval = rate.interval();
-  return {{"k", rate.k}, {"n", rate.n}, {"rate", rate.value()}, {"low", interval.low}, {"high", interval.high}};
-}
-
 // Counts beyond this are damage; sums of counts below it cannot overflow.
 constexpr int64_t kLargestCount = 1000000000000;
 
-const Json& field(const Json& json, const char* name, const std::string& where) {
-  if (!json.is_object() || !json.contains(name)) throw usage_error(cat("has no field \"", name, "\""), where);
-  return json.at(name);
+std::string no_counts(std::initializer_list<int64_t> numbers) {
+  bool fine = std::ranges::all_of(numbers, [](int64_t n) { return n >= 0 && n <= kLargestCount; });
+  return fine ? "" : "a number is not a count";
 }
 
-double number(const Json& json, const char* name, const std::string& where) {
-  const Json& value = field(json, name, where);
-  if (!value.is_number()) throw usage_error(cat("field \"", name, "\" is not a number"), where);
-  return value.get<double>();
-}
-
-int64_t count(const Json& json, const char* name, const std::string& where) {
-  const Json& value = field(json, name, where);
-  if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > kLargestCount) {
-    throw usage_error(cat("field \"", name, "\" is not a count"), where);
+template <NamedEnum E>
+std::string no_counts(const std::map<std::string, int64_t>& counts) {
+  for (const auto& [name, count] : counts) {
+    if (!named<E>(name)) return cat("unknown name \"", name, "\"");
+    if (std::string problem = no_counts({count}); !problem.empty()) return problem;
   }
-  return value.get<int64_t>();
-}
-
-std::string text(const Json& json, const char* name, const std::string& where) {
-  const Json& value = field(json, name, where);
-  if (!value.is_string()) throw usage_error(cat("field \"", name, "\" is not a string"), where);
-  return value.get<std::string>();
-}
-
-Rate to_rate(const Json& value, const char* name, const std::string& where) {
-  Rate rate{count(value, "k", where), count(value, "n", where)};
-  if (rate.k > rate.n) throw usage_error(cat("field \"", name, "\" has k > n"), where);
-  return rate;
-}
-
-Rate rate_from_json(const Json& json, const char* name, const std::string& where) {
-  return to_rate(field(json, name, where), name, where);
-}
-
-std::map<std::string, int64_t> counts_from_json(const Json& json, const char* name, const std::string& where,
-                                                const std::function<bool(const std::string&)>& known) {
-  const Json& value = field(json, name, where);
-  if (!value.is_object()) throw usage_error(cat("field \"", name, "\" is not an object"), where);
-  std::map<std::string, int64_t> counts;
-  for (const auto& [key, unused] : value.items()) {
-    if (!known(key)) throw usage_error(cat("field \"", name, "\" has an unknown name \"", key, "\""), where);
-    counts[key] = count(value, key.c_str(), where);
-  }
-  return counts;
-}
-
-Json level_json(const LevelMetrics& m) {
-  Json json = {{"samples", m.samples},
-               {"tasks", m.tasks},
-               {"harness_faults", m.harness_faults},
-               {"valid", rate_json(m.valid)},
-               {"compiled", rate_json(m.compiled)},
-               {"correct", rate_json(m.correct)},
-               {"truncated", rate_json(m.truncated)},
-               {"mean_tokens", m.mean_tokens},
-               {"outcomes", m.outcomes},
-               {"stopped_at", m.stopped_at},
-               {"pass_at", Json::array()},
-               {"speedup", nullptr}};
-  for (const auto& p : m.pass_at) {
-    json["pass_at"].push_back(
-        {{"k", p.k}, {"value", p.value}, {"low", p.interval.low}, {"high", p.interval.high}, {"tasks", p.tasks}});
-  }
-  for (const Rate& rate : m.correct_within) json["correct_within"].push_back(rate_json(rate));
-  if (m.speedup) {
-    json["speedup"] = {{"geometric_mean", m.speedup->geometric_mean}, {"faster", rate_json(m.speedup->faster)}};
-  }
-  return json;
-}
-
-LevelMetrics level_from_json(const Json& json, const std::string& where) {
-  LevelMetrics m;
-  m.samples = count(json, "samples", where);
-  m.tasks = count(json, "tasks", where);
-  m.harness_faults = count(json, "harness_faults", where);
-  m.valid = rate_from_json(json, "valid", where);
-  m.compiled = rate_from_json(json, "compiled", where);
-  m.correct = rate_from_json(json, "correct", where);
-  m.truncated = rate_from_json(json, "truncated", where);
-  m.mean_tokens = number(json, "mean_tokens", where);
-  m.outcomes = counts_from_json(json, "outcomes", where,
-                                [](const std::string& name) { return outcome_from_string(name).has_value(); });
-  m.stopped_at = counts_from_json(json, "stopped_at", where,
-                                  [](const std::string& name) { return stage_from_string(name).has_value(); });
-  const Json& pass_at = field(json, "pass_at", where);
-  if (!pass_at.is_array()) throw usage_error("field \"pass_at\" is not a list", where);
-  for (const auto& p : pass_at) {
-    m.pass_at.push_back({count(p, "k", where),
-                         number(p, "value", where),
-                         {number(p, "low", where), number(p, "high", where)},
-                         count(p, "tasks", where)});
-  }
-  if (json.contains("correct_within")) {
-    const Json& within = json.at("correct_within");
-    if (!within.is_array()) throw usage_error("field \"correct_within\" is not a list", where);
-    for (const Json& rate : within) m.correct_within.push_back(to_rate(rate, "correct_within", where));
-  }
-  const Json& speedup = field(json, "speedup", where);
-  if (!speedup.is_null()) {
-    m.speedup = SpeedupStats{number(speedup, "geometric_mean", where), rate_from_json(speedup, "faster", where)};
-  }
-  return m;
+  return "";
 }
 
 }  // namespace
 
-Json to_json(const ResultsRow& row) {
-  Json levels = Json::object();
-  for (const auto& [name, metrics] : row.levels) levels[name] = level_json(metrics);
-  return {{"model", row.model}, {"levels", levels}};
+std::string Rate::problem() const { return k > n ? "it has k > n" : no_counts({k, n}); }
+std::string PassAtK::problem() const { return no_counts({k, tasks}); }
+std::string RateDifference::problem() const { return no_counts({tasks}); }
+std::string LevelMetrics::problem() const {
+  return no_counts({samples, tasks, harness_faults}) + no_counts<Outcome>(outcomes) + no_counts<Stage>(stopped_at);
 }
+
+Json to_json(const ResultsRow& row) { return {{"model", row.model}, {"levels", json_of(row.levels)}}; }
 
 std::string to_table(const ResultsRow& row) {
   auto percent = [](double share, int digits) { return fixed(100 * share, digits); };
@@ -358,38 +264,26 @@ std::string to_table(const ResultsRow& row) {
 }
 
 ResultsRow results_row_from_json(const Json& json, const std::string& where) {
-  ResultsRow row{text(json, "model", where), {}};
-  const Json& levels = field(json, "levels", where);
-  if (!levels.is_object()) throw usage_error("field \"levels\" is not an object", where);
-  for (const auto& [name, metrics] : levels.items()) {
-    row.levels[name] = level_from_json(metrics, cat(where, ": ", row.model, ", level ", name));
+  ResultsRow row;
+  std::map<std::string, Json> levels;
+  JsonReader in(json, "a row", where);
+  in("model", row.model);
+  in("levels", levels);
+  for (const auto& [name, metrics] : levels) {
+    row.levels[name] = from_json<LevelMetrics>(metrics, cat("level ", name, " of ", row.model), where);
   }
   return row;
 }
 
-Json to_json(const RateDifference& c) {
-  return {{"a", c.a},
-          {"b", c.b},
-          {"level", c.level},
-          {"tasks", c.tasks},
-          {"difference", c.difference},
-          {"low", c.interval.low},
-          {"high", c.interval.high}};
-}
+Json to_json(const RateDifference& comparison) { return json_of(comparison); }
 
 RateDifference comparison_from_json(const Json& json, const std::string& where) {
-  return {text(json, "a", where),
-          text(json, "b", where),
-          text(json, "level", where),
-          count(json, "tasks", where),
-          number(json, "difference", where),
-          {number(json, "low", where), number(json, "high", where)}};
+  return from_json<RateDifference>(json, "a comparison", where);
 }
 
 Json results_to_json(const std::vector<ResultsRow>& rows, const std::vector<RateDifference>& comparisons) {
-  Json json = {{"rows", Json::array()}, {"comparisons", Json::array()}};
+  Json json = {{"rows", Json::array()}, {"comparisons", json_of(comparisons)}};
   for (const auto& row : rows) json["rows"].push_back(to_json(row));
-  for (const auto& comparison : comparisons) json["comparisons"].push_back(to_json(comparison));
   return json;
 }
 

@@ -26,6 +26,17 @@ struct Rate {
   int64_t k = 0, n = 0;
   double value() const { return n == 0 ? 0 : static_cast<double>(k) / static_cast<double>(n); }
   Interval interval() const { return wilson(k, n); }
+  bool operator==(const Rate&) const = default;
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("k", self.k);
+    v("n", self.n);
+    v.note("rate", [&] { return self.value(); });
+    v.note("low", [&] { return self.interval().low; });
+    v.note("high", [&] { return self.interval().high; });
+  }
+  std::string problem() const;
 };
 
 // Mean of the unbiased pass@k over the tasks that have at least k scored samples. The 95 % interval is a percentile
@@ -35,12 +46,28 @@ struct PassAtK {
   double value = 0;
   Interval interval;
   int64_t tasks = 0;
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("k", self.k);
+    v("value", self.value);
+    v("low", self.interval.low);
+    v("high", self.interval.high);
+    v("tasks", self.tasks);
+  }
+  std::string problem() const;
 };
 
 // Over the correct samples that were timed. Absent as a whole when none was.
 struct SpeedupStats {
   double geometric_mean = 1;  // Reference time / candidate time.
   Rate faster;                // k = speedup > 1.0, n = timed.
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("geometric_mean", self.geometric_mean);
+    v("faster", self.faster);
+  }
 };
 
 struct LevelMetrics {
@@ -56,6 +83,24 @@ struct LevelMetrics {
   std::map<std::string, int64_t> outcomes;  // Outcome name -> scored samples; only names that occurred.
   std::map<std::string, int64_t> stopped_at;  // Stage name -> scored samples that ended there without passing.
   double mean_tokens = 0;                     // Mean answer length of scored samples.
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("samples", self.samples);
+    v("tasks", self.tasks);
+    v("harness_faults", self.harness_faults);
+    v("valid", self.valid);
+    v("compiled", self.compiled);
+    v("correct", self.correct);
+    v("truncated", self.truncated);
+    v("mean_tokens", self.mean_tokens);
+    v("outcomes", self.outcomes);
+    v("stopped_at", self.stopped_at);
+    v("pass_at", self.pass_at);
+    v.optional("correct_within", self.correct_within);
+    v("speedup", self.speedup);
+  }
+  std::string problem() const;
 };
 
 // One row of results.json.
@@ -74,6 +119,18 @@ struct RateDifference {
   int64_t tasks = 0;        // 0 = nothing in common; then the rest means nothing.
   double difference = 0;    // In [-1, 1].
   Interval interval;
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("a", self.a);
+    v("b", self.b);
+    v("level", self.level);
+    v("tasks", self.tasks);
+    v("difference", self.difference);
+    v("low", self.interval.low);
+    v("high", self.interval.high);
+  }
+  std::string problem() const;
 };
 constexpr int kBootstrapResamples = 2000;
 

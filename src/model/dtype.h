@@ -37,15 +37,6 @@ constexpr std::optional<DType> dtype_of(std::string_view name) {
   return std::nullopt;
 }
 
-// Rounds to nearest, ties to even, as torch does; NaN stays NaN.
-inline uint16_t bf16_from_float(float value) {
-  uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0;
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-inline float float_from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
 // Unaligned little-endian load.
 template <class T>
 T load_le(const std::byte* at) {

@@ -122,12 +122,6 @@ std::vector<at::Tensor> LoraAdapter::parameters() {
   return out;
 }
 
-int64_t LoraAdapter::parameter_count() {
-  int64_t count = 0;
-  for (const auto& t : parameters()) count += t.numel();
-  return count;
-}
-
 namespace {
 
 template <class Fn>

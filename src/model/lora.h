@@ -70,7 +70,6 @@ class LoraAdapter {
   std::vector<at::Tensor> parameters();
   std::vector<at::Tensor> gradients();  // Same order as parameters().
   void zero_gradients();
-  int64_t parameter_count();
   // Parameters were changed in place.
   void changed() {
     if (full) full->changed();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/text.h"
@@ -13,8 +14,6 @@ namespace tritonrl {
 using namespace reporting;
 
 namespace {
-
-Cell text_cell(std::string text) { return {{plain(std::move(text))}, ""}; }
 
 std::string shown(const AblationPage::Measure& measure, double value, bool sign) {
   std::string text = fixed(measure.scale * value, measure.scale > 1 ? 1 : 3);
@@ -28,16 +27,14 @@ Table effects_table(const AblationPage::Measure& measure) {
                    {"blocks", true}, {"tasks", true},      {"measurable", false}};
   for (const auto& [effect, sentence] : measure.effects) {
     if (effect.blocks == 0) {
-      table.rows.push_back({text_cell(effect.name), text_cell("-"), text_cell("-"), text_cell("0"), text_cell("0"),
-                            text_cell("no run to compare")});
+      table.rows.push_back({cell(effect.name), cell("-"), cell("-"), cell("0"), cell("0"), cell("no run to compare")});
       continue;
     }
-    table.rows.push_back(
-        {text_cell(effect.name), text_cell(shown(measure, effect.difference, true)),
-         text_cell(effect.blocks * effect.tasks > 1 ? cat(shown(measure, effect.interval.low, true), " to ",
-                                                          shown(measure, effect.interval.high, true))
-                                                    : "-"),  // Of one block without tasks nothing is known.
-         text_cell(cat(effect.blocks)), text_cell(cat(effect.tasks)), text_cell(effect.measurable() ? "yes" : "no")});
+    table.rows.push_back({cell(effect.name), cell(shown(measure, effect.difference, true)),
+                          cell(effect.blocks * effect.tasks > 1 ? cat(shown(measure, effect.interval.low, true), " to ",
+                                                                      shown(measure, effect.interval.high, true))
+                                                                : "-"),  // Of one block without tasks nothing is known.
+                          cell(cat(effect.blocks)), cell(cat(effect.tasks)), cell(effect.measurable() ? "yes" : "no")});
   }
   return table;
 }
@@ -61,58 +58,66 @@ Chart effects_chart(const AblationPage::Measure& measure) {
   return chart;
 }
 
-Table cells_table(const AblationPage& page) {
+// A row for each cell: its setting and seed, then what `told` says of it, which is one text for each of `more`. No row
+// for a cell of which nothing is told.
+Table table_of_cells(const AblationPage& page, const std::string& caption, const std::vector<Table::Column>& more,
+                     const std::function<std::vector<std::string>(const AblationPage::Cell&)>& told) {
   Table table;
-  table.caption = "Cells";
+  table.caption = caption;
   for (const std::string& axis : page.axes) table.columns.push_back({axis, false});
   table.columns.push_back({"seed", true});
-  table.columns.push_back({"status", false});
-  for (const auto& measure : page.measures)
-    table.columns.push_back({cat(measure.words, measure.unit == "points" ? ", %" : cat(", ", measure.unit)), true});
-  for (const auto& cell : page.cells) {
+  table.columns.insert(table.columns.end(), more.begin(), more.end());
+  for (const auto& one : page.cells) {
+    std::vector<std::string> texts = told(one);
+    if (texts.empty()) continue;
     std::vector<Cell> row;
-    for (const std::string& value : cell.setting) row.push_back(text_cell(value));
-    row.push_back(text_cell(cat(cell.seed)));
-    row.push_back(text_cell(cell.status));
-    for (const auto& measure : page.measures) {
-      auto it = cell.measures.find(measure.key);
-      row.push_back(text_cell(it == cell.measures.end() ? "-" : shown(measure, it->second, false)));
-    }
+    for (const std::string& value : one.setting) row.push_back(cell(value));
+    row.push_back(cell(cat(one.seed)));
+    for (const std::string& text : texts) row.push_back(cell(text));
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
+Table cells_table(const AblationPage& page) {
+  std::vector<Table::Column> columns = {{"status", false}};
+  for (const auto& measure : page.measures)
+    columns.push_back({cat(measure.words, measure.unit == "points" ? ", %" : cat(", ", measure.unit)), true});
+  return table_of_cells(page, "Cells", columns, [&](const AblationPage::Cell& one) {
+    std::vector<std::string> texts = {one.status};
+    for (const auto& measure : page.measures) {
+      auto it = one.measures.find(measure.key);
+      texts.push_back(it == one.measures.end() ? "-" : shown(measure, it->second, false));
+    }
+    return texts;
+  });
+}
+
 // What each run's RL added to what it began with. No rows where no run has both evaluations.
 Table gains_table(const AblationPage& page) {
-  Table table;
-  table.caption = "Correct after RL minus correct at its start, in points, with the 95 % interval over tasks";
-  for (const std::string& axis : page.axes) table.columns.push_back({axis, false});
-  table.columns.push_back({"seed", true});
   std::vector<std::string> levels;
-  for (const auto& cell : page.cells) {
-    for (const RateDifference& gain : cell.gains) {
+  for (const auto& one : page.cells) {
+    for (const RateDifference& gain : one.gains) {
       if (std::find(levels.begin(), levels.end(), gain.level) == levels.end()) levels.push_back(gain.level);
     }
   }
-  for (const std::string& level : levels) table.columns.push_back({"level " + level, true});
-  for (const auto& cell : page.cells) {
-    if (cell.gains.empty()) continue;
-    std::vector<Cell> row;
-    for (const std::string& value : cell.setting) row.push_back(text_cell(value));
-    row.push_back(text_cell(cat(cell.seed)));
+  std::vector<Table::Column> columns;
+  for (const std::string& level : levels) columns.push_back({"level " + level, true});
+  const char* caption = "Correct after RL minus correct at its start, in points, with the 95 % interval over tasks";
+  return table_of_cells(page, caption, columns, [&](const AblationPage::Cell& one) {
+    std::vector<std::string> texts;
+    if (one.gains.empty()) return texts;
     for (const std::string& level : levels) {
-      auto it = std::find_if(cell.gains.begin(), cell.gains.end(),
+      auto it = std::find_if(one.gains.begin(), one.gains.end(),
                              [&](const RateDifference& gain) { return gain.level == level; });
       auto points = [](double share) { return cat(share > 0 ? "+" : "", fixed(100 * share, 1)); };
-      row.push_back(text_cell(
-          it == cell.gains.end() || it->tasks == 0
+      texts.push_back(
+          it == one.gains.end() || it->tasks == 0
               ? "-"
-              : cat(points(it->difference), " (", points(it->interval.low), " to ", points(it->interval.high), ")")));
+              : cat(points(it->difference), " (", points(it->interval.low), " to ", points(it->interval.high), ")"));
     }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+    return texts;
+  });
 }
 
 // The start and RL's steps after which held-out tasks were answered, by any cell or by those that are done.
@@ -134,27 +139,21 @@ std::string name_of(const AblationPage::Cell& cell) {
 
 Table heldout_table(const AblationPage& page, const std::string& level) {
   std::vector<int64_t> all = steps_of(page, level, false), steps = evenly_spaced(all, 9);
-  Table table;
-  table.caption = cat("Correct on level ", level, " after so many steps of RL, %");
-  if (steps.size() < all.size()) table.caption += cat(" (", steps.size(), " of ", all.size(), " evaluations)");
-  for (const std::string& axis : page.axes) table.columns.push_back({axis, false});
-  table.columns.push_back({"seed", true});
-  table.columns.push_back({"status", false});
-  for (int64_t step : steps) table.columns.push_back({cat(step), true});
-  for (const auto& cell : page.cells) {
-    auto rates = cell.heldout.find(level);
-    if (rates == cell.heldout.end()) continue;
-    std::vector<Cell> row;
-    for (const std::string& value : cell.setting) row.push_back(text_cell(value));
-    row.push_back(text_cell(cat(cell.seed)));
-    row.push_back(text_cell(cell.status));
+  std::string caption = cat("Correct on level ", level, " after so many steps of RL, %");
+  if (steps.size() < all.size()) caption += cat(" (", steps.size(), " of ", all.size(), " evaluations)");
+  std::vector<Table::Column> columns = {{"status", false}};
+  for (int64_t step : steps) columns.push_back({cat(step), true});
+  return table_of_cells(page, caption, columns, [&](const AblationPage::Cell& one) {
+    std::vector<std::string> texts;
+    auto rates = one.heldout.find(level);
+    if (rates == one.heldout.end()) return texts;
+    texts.push_back(one.status);
     for (int64_t step : steps) {
       auto rate = rates->second.find(step);
-      row.push_back(text_cell(rate == rates->second.end() ? "-" : fixed(100 * rate->second, 1)));
+      texts.push_back(rate == rates->second.end() ? "-" : fixed(100 * rate->second, 1));
     }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+    return texts;
+  });
 }
 
 // A line a setting, the mean over its seeds that are done; those that end highest where there are more than colours.
@@ -223,14 +222,13 @@ Document tell(const AblationPage& page) {
   document.title = "Ablation: " + page.name;
   auto done =
       std::count_if(page.cells.begin(), page.cells.end(), [](const auto& cell) { return cell.status == "done"; });
-  document.blocks.push_back(
-      Paragraph{Paragraph::Role::kLead,
-                {plain(cat(done, " of ", page.cells.size(),
-                           " cells are done. Effects are means over blocks of runs that differ in nothing else; "
-                           "intervals cover both the chance of "
-                           "training and the choice of tasks (bootstrap over blocks and tasks, Student's t)."))}});
+  document.say(cat(done, " of ", page.cells.size(),
+                   " cells are done. Effects are means over blocks of runs that differ in nothing else; "
+                   "intervals cover both the chance of "
+                   "training and the choice of tasks (bootstrap over blocks and tasks, Student's t)."),
+               Paragraph::Role::kLead);
   if (page.measures.empty()) {
-    document.blocks.push_back(Paragraph{Paragraph::Role::kWarning, {plain("No cell has results yet.")}});
+    document.say("No cell has results yet.", Paragraph::Role::kWarning);
   }
   add_runs(page, &document);
   for (const auto& measure : page.measures) {

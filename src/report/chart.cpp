@@ -236,10 +236,10 @@ Table chart_table(const Chart& chart, size_t max_rows) {
   if (shown < count) table.caption += cat(" (", shown, " of ", count, " points, evenly spaced)");
   for (size_t row = 0; row < shown; ++row) {
     size_t i = shown < count ? row * (count - 1) / (shown - 1) : row;
-    std::vector<Cell> cells = {{{plain(lines ? number(chart.series.front().x[i]) : chart.categories[i])}, ""}};
+    std::vector<Cell> cells = {cell(lines ? number(chart.series.front().x[i]) : chart.categories[i])};
     for (const auto& series : chart.series) {
       double y = series.y[i];
-      cells.push_back({{plain(!std::isfinite(y) ? "-" : lines ? fixed(y, 3) : number(y))}, ""});
+      cells.push_back(cell(!std::isfinite(y) ? "-" : lines ? fixed(y, 3) : number(y)));
     }
     table.rows.push_back(std::move(cells));
   }

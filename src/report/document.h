@@ -43,6 +43,7 @@ struct Cell {
   Text text;
   std::string note;  // Second, smaller line: "20 of 48, 29-56 %". "" = none.
 };
+inline Cell cell(std::string text, std::string note = "") { return {{plain(std::move(text))}, std::move(note)}; }
 
 struct Table {
   std::string caption;
@@ -98,6 +99,10 @@ using Block = std::variant<Heading, Paragraph, BulletList, Table, CodeBlock, Cha
 struct Document {
   std::string title;
   std::vector<Block> blocks;
+
+  void say(std::string text, Paragraph::Role role = Paragraph::Role::kNormal) {
+    blocks.push_back(Paragraph{role, {plain(std::move(text))}});
+  }
 };
 
 }  // namespace tritonrl::reporting

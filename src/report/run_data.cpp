@@ -117,7 +117,7 @@ void load_verdicts(RunData& run, const fs::path& dir) {
       sum.reward_sum += reward->get<double>();
       sum.rewarded_faults += verdict.is_harness_fault();
     }
-    if (verdict.path != VerifyPath::kNone) ++run.paths[to_string(verdict.path)];
+    if (verdict.path != VerifyPath::kNone) ++run.paths[name_of(verdict.path)];
     missing.insert(verdict.sandbox_missing.begin(), verdict.sandbox_missing.end());
     for (const auto& stage : verdict.stages)
       run.stage_seconds[static_cast<size_t>(stage.stage)].push_back(stage.seconds);

@@ -54,11 +54,11 @@ void add_example(const std::string& heading, const CandidateExample& example, Do
   for (const auto& stage : v.stages) {
     table.rows.push_back({{{code(to_string(stage.stage))}, ""},
                           {{code(to_string(stage.outcome()))}, ""},
-                          {{plain(fixed(stage.seconds * 1000, stage.seconds < 0.01 ? 2 : 0) + " ms")}, ""}});
+                          cell(fixed(stage.seconds * 1000, stage.seconds < 0.01 ? 2 : 0) + " ms")});
   }
   if (!table.rows.empty()) document.blocks.push_back(std::move(table));
   if (v.code.empty()) {
-    document.blocks.push_back(Paragraph{Paragraph::Role::kNormal, {plain("The answer held no code block.")}});
+    document.say("The answer held no code block.");
   } else {
     document.blocks.push_back(CodeBlock{"What the model wrote", "python", clip(v.code, kMaxCode), false});
   }
@@ -72,10 +72,8 @@ void add_examples(const RunData& run, Document& document) {
   document.blocks.push_back(Heading{2, "Two candidates"});
   if (run.passed) add_example("One that passed", *run.passed, document);
   if (run.failed) add_example("One that failed", *run.failed, document);
-  if (!run.passed)
-    document.blocks.push_back(Paragraph{Paragraph::Role::kNormal, {plain("No candidate of this run passed.")}});
-  if (!run.failed)
-    document.blocks.push_back(Paragraph{Paragraph::Role::kNormal, {plain("No candidate of this run failed.")}});
+  if (!run.passed) document.say("No candidate of this run passed.");
+  if (!run.failed) document.say("No candidate of this run failed.");
 }
 
 // The command that started the run, as env.json's "command" has it (a list of words, or one line).
@@ -112,9 +110,8 @@ void add_appendix(const RunData& run, Document& document) {
   table.columns = {{"What", false}, {"Value", false}};
   for (const auto& [key, value] : run.env.items()) {
     if (key == "command") continue;
-    table.rows.push_back(
-        {{{plain(clip(key, 100))}, ""},
-         {{plain(clip(value.is_string() ? value.get<std::string>() : json_line(value), kMaxMessage))}, ""}});
+    table.rows.push_back({cell(clip(key, 100)),
+                          cell(clip(value.is_string() ? value.get<std::string>() : json_line(value), kMaxMessage))});
   }
   if (!table.rows.empty()) document.blocks.push_back(std::move(table));
 }

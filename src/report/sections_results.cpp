@@ -46,8 +46,8 @@ std::string top_name(const std::map<std::string, int64_t>& counts) {
 std::string counted(const Rate& rate) { return cat(rate.k, " of ", rate.n); }
 
 Cell rate_cell(const Rate& rate) {
-  if (rate.n == 0) return {{plain("-")}, "no samples"};
-  return {{plain(percent(rate.value()))}, cat(counted(rate), ", ", percent_range(rate.interval(), rate.n))};
+  if (rate.n == 0) return cell("-", "no samples");
+  return cell(percent(rate.value()), cat(counted(rate), ", ", percent_range(rate.interval(), rate.n)));
 }
 
 // A bootstrap says nothing about spread when every task agrees.
@@ -136,7 +136,7 @@ void add_verdict(const RunData& run, Document& document) {
     document.blocks.push_back(Paragraph{Paragraph::Role::kLead, std::move(text)});
   }
   if (!any) {
-    document.blocks.push_back(Paragraph{Paragraph::Role::kLead, {plain("This run has no evaluation results.")}});
+    document.say("This run has no evaluation results.", Paragraph::Role::kLead);
   }
   int64_t rewarded_faults = 0;
   for (const auto& phase : run.verdicts) rewarded_faults += phase.rewarded_faults;
@@ -147,7 +147,7 @@ void add_verdict(const RunData& run, Document& document) {
          plain("Our own failures must never train the model.")}});
   }
   std::string decided = decided_words(run);
-  if (!decided.empty()) document.blocks.push_back(Paragraph{Paragraph::Role::kNote, {plain(decided)}});
+  if (!decided.empty()) document.say(decided, Paragraph::Role::kNote);
 }
 
 void add_results(const RunData& run, Document& document) {
@@ -180,30 +180,29 @@ void add_results(const RunData& run, Document& document) {
       if (!m) continue;
       std::vector<Cell> cells = {
           {{plain(cat(level == "all" ? "All levels" : "Level " + level, ", ")), strong(row.model)}, ""},
-          {{plain(cat(m->samples))}, plural(m->tasks, "task")},
+          cell(cat(m->samples), plural(m->tasks, "task")),
           rate_cell(m->valid),
           rate_cell(m->compiled),
           rate_cell(m->correct)};
       for (int64_t k : ks) {
         auto it = std::find_if(m->pass_at.begin(), m->pass_at.end(), [&](const PassAtK& p) { return p.k == k; });
         if (it == m->pass_at.end()) {
-          cells.push_back({{plain("-")}, ""});
+          cells.push_back(cell("-"));
         } else {
           std::string over = it->tasks == m->tasks ? "" : cat(", ", plural(it->tasks, "task"));
           std::string range = has_spread(it->interval) ? percent_range(it->interval, it->tasks) : "all tasks alike";
-          cells.push_back({{plain(percent(it->value))}, range + over});
+          cells.push_back(cell(percent(it->value), range + over));
         }
       }
       if (turns > 1) {
-        cells.push_back(m->correct_within.empty() ? Cell{{plain("-")}, ""} : rate_cell(m->correct_within.back()));
+        cells.push_back(m->correct_within.empty() ? cell("-") : rate_cell(m->correct_within.back()));
       }
       if (m->speedup) {
-        cells.push_back(
-            {{plain(fixed(m->speedup->geometric_mean, 2) + "x")}, cat(counted(m->speedup->faster), " faster")});
+        cells.push_back(cell(fixed(m->speedup->geometric_mean, 2) + "x", cat(counted(m->speedup->faster), " faster")));
       } else {
-        cells.push_back({{plain("not measured")}, ""});
+        cells.push_back(cell("not measured"));
       }
-      cells.push_back({{plain(m->samples > 0 ? fixed(m->mean_tokens, 0) : "-")}, ""});
+      cells.push_back(cell(m->samples > 0 ? fixed(m->mean_tokens, 0) : "-"));
       table.rows.push_back(std::move(cells));
     }
   }
@@ -216,7 +215,7 @@ void add_results(const RunData& run, Document& document) {
   note += faults > 0 ? cat(" Left out of every n: ", plural(faults, "harness fault"), " (our own failures).")
                      : " No sample was lost to a harness fault.";
   if (samples > 0) note += cat(" Cut at the token limit: ", truncated, " of ", samples, " answers.");
-  document.blocks.push_back(Paragraph{Paragraph::Role::kNote, {plain(note)}});
+  document.say(note, Paragraph::Role::kNote);
   if (run.comparisons.empty()) return;
   Table differences;
   differences.caption = "Difference in correct rate on the same tasks (paired bootstrap over tasks, 2,000 resamples)";
@@ -224,12 +223,9 @@ void add_results(const RunData& run, Document& document) {
   for (const auto& c : run.comparisons) {
     if (c.tasks == 0) continue;
     differences.rows.push_back(
-        {{{plain(cat(c.b, " against ", c.a, ", ", level_words(c.level)))}, ""},
-         {{plain(cat(c.tasks))}, ""},
-         {{plain(points(c.difference))}, ""},
-         {{plain(has_spread(c.interval) ? cat(points(c.interval.low), " to ", points(c.interval.high))
-                                        : "all tasks alike")},
-          ""}});
+        {cell(cat(c.b, " against ", c.a, ", ", level_words(c.level))), cell(cat(c.tasks)), cell(points(c.difference)),
+         cell(has_spread(c.interval) ? cat(points(c.interval.low), " to ", points(c.interval.high))
+                                     : "all tasks alike")});
   }
   if (!differences.rows.empty()) document.blocks.push_back(std::move(differences));
 }
@@ -293,8 +289,8 @@ void add_stages(const RunData& run, Document& document) {
         if (m && m->outcomes.contains(to_string(outcome))) count = m->outcomes.at(to_string(outcome));
         total += count;
         bool share = m && m->samples > 0 && outcome != Outcome::kHarnessFault;
-        cells.push_back({{plain(cat(count))},
-                         share ? percent(static_cast<double>(count) / static_cast<double>(m->samples)) : "not scored"});
+        cells.push_back(cell(
+            cat(count), share ? percent(static_cast<double>(count) / static_cast<double>(m->samples)) : "not scored"));
       }
       if (total > 0) table.rows.push_back(std::move(cells));
     }
@@ -317,12 +313,8 @@ void add_stages(const RunData& run, Document& document) {
     std::string reward =
         phase.rewarded > 0 ? fixed(phase.reward_sum / static_cast<double>(phase.rewarded), 3) : "none given";
     int64_t scored = phase.verdicts - faults;
-    table.rows.push_back({{{plain(phase.phase)}, ""},
-                          {{plain(cat(phase.verdicts))}, ""},
-                          rate_cell({correct_count, scored}),
-                          {{plain(cat(faults))}, ""},
-                          {{plain(reward)}, ""},
-                          {{plain(failures.empty() ? "-" : top_counts(failures, 3))}, ""}});
+    table.rows.push_back({cell(phase.phase), cell(cat(phase.verdicts)), rate_cell({correct_count, scored}),
+                          cell(cat(faults)), cell(reward), cell(failures.empty() ? "-" : top_counts(failures, 3))});
   }
   document.blocks.push_back(std::move(table));
 }

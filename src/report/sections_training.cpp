@@ -99,9 +99,7 @@ void add_heldout(Document& document, const RunData& run) {
   if (!chart.series.empty()) document.blocks.push_back(std::move(chart));
 }
 
-Cell number_cell(const std::optional<double>& value, int digits) {
-  return {{plain(value ? fixed(*value, digits) : "-")}, ""};
-}
+Cell number_cell(const std::optional<double>& value, int digits) { return cell(value ? fixed(*value, digits) : "-"); }
 
 }  // namespace
 
@@ -120,7 +118,7 @@ void add_sft(const RunData& run, Document& document) {
     peak << std::setprecision(3) << *std::max_element(rates.begin(), rates.end());
     facts += cat(", peak learning rate ", peak.str());
   }
-  document.blocks.push_back(Paragraph{Paragraph::Role::kNormal, {plain(facts + ".")}});
+  document.say(facts + ".");
   add_curve(document, steps, "loss", "SFT loss", "loss (nats per answer token)");
 }
 
@@ -132,7 +130,7 @@ void add_rl(const RunData& run, Document& document) {
   std::string facts = plural(static_cast<int64_t>(steps.size()), "step");
   if (rollouts > 0) facts += cat(", ", fixed(rollouts, 0), " rollouts, ", fixed(kept, 0), " kept for training");
   if (seconds > 0) facts += cat(", ", human_seconds(seconds));
-  document.blocks.push_back(Paragraph{Paragraph::Role::kNormal, {plain(facts + ".")}});
+  document.say(facts + ".");
   add_curve(document, steps, "reward/mean", "RL: mean reward per step", "mean reward");
   add_curve(document, steps, "correct_rate", "RL: share of rollouts that are correct", "share correct");
   add_curve(document, steps, "turns/correct_best", "RL: share of conversations with a correct answer", "share correct");
@@ -168,21 +166,15 @@ void add_rl(const RunData& run, Document& document) {
     }
     auto seconds_cell = [&](const char* key) {
       auto value = step->get(cat("time/phase/", key));
-      return Cell{{plain(value ? human_seconds(*value) : "-")}, ""};
+      return cell(value ? human_seconds(*value) : "-");
     };
     auto correct = step->get("correct_rate"), deviation = step->get("reward/std");
     Cell reward = number_cell(step->get("reward/mean"), 3);
     if (deviation) reward.note = cat("sd ", fixed(*deviation, 3));
-    table.rows.push_back({{{plain(cat(step->step))}, ""},
-                          rollout_count,
-                          number_cell(step->get("kept"), 0),
-                          {{plain(correct ? percent(*correct) : "-")}, ""},
-                          reward,
-                          number_cell(step->get("loss"), 3),
-                          seconds_cell("rollout"),
-                          seconds_cell("verify"),
-                          seconds_cell("update"),
-                          {{plain(failures.empty() ? "-" : top_counts(failures, 3))}, ""}});
+    table.rows.push_back({cell(cat(step->step)), rollout_count, number_cell(step->get("kept"), 0),
+                          cell(correct ? percent(*correct) : "-"), reward, number_cell(step->get("loss"), 3),
+                          seconds_cell("rollout"), seconds_cell("verify"), seconds_cell("update"),
+                          cell(failures.empty() ? "-" : top_counts(failures, 3))});
   }
   document.blocks.push_back(std::move(table));
 }
@@ -266,10 +258,10 @@ void add_time(const RunData& run, Document& document) {
     };
     double sum = mean(seconds) * static_cast<double>(seconds.size());
     table.rows.push_back({{{code(to_string(static_cast<Stage>(s)))}, ""},
-                          {{plain(cat(seconds.size()))}, ""},
-                          {{plain(ms(percentile(seconds, 50)))}, ""},
-                          {{plain(ms(percentile(seconds, 95)))}, ""},
-                          {{plain(ms(sum))}, ""}});
+                          cell(cat(seconds.size())),
+                          cell(ms(percentile(seconds, 50))),
+                          cell(ms(percentile(seconds, 95))),
+                          cell(ms(sum))});
   }
   document.blocks.push_back(std::move(table));
 }

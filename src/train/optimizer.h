@@ -54,11 +54,9 @@ class AdamW {
   // One update. Returns the gradients' norm before clipping; a norm that is not finite changes nothing and is returned.
   double step(const std::vector<at::Tensor>& gradients, double lr);
 
-  // For checkpoints: first and second moments, in the order of the parameters.
-  std::vector<at::Tensor>& first_moments() { return m_; }
-  std::vector<at::Tensor>& second_moments() { return v_; }
+  // In the order of the parameters.
+  const std::vector<at::Tensor>& first_moments() const { return m_; }
   int64_t steps_taken() const { return t_; }
-  void set_steps_taken(int64_t t) { t_ = t; }
   // One safetensors file, written atomically. load() throws Error (usage) for a file of other parameters.
   void save(const std::string& path) const;
   void load(const std::string& path);

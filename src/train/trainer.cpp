@@ -139,10 +139,7 @@ class Training {
       if (step == from_update) summary_.first_loss = report.loss;
       summary_.last_loss = report.loss;
       bool further_turns = !hooks_.on_update || hooks_.on_update(report);
-      if (!further_turns || interrupted()) {
-        summary_.stopped_early = step + 1 < steps;
-        break;
-      }
+      if (!further_turns || interrupted()) break;
     }
     ::malloc_trim(0);
     summary_.seconds = now_s() - start;

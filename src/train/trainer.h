@@ -73,7 +73,6 @@ struct TrainHooks {
 struct TrainSummary {
   int64_t steps = 0, examples = 0, left_out = 0, tokens = 0;
   double seconds = 0, first_loss = 0, last_loss = 0;
-  bool stopped_early = false;
   PolicyLossMetrics policy;  // Of all updates.
 };
 

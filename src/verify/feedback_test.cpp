@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "support/made_up_finding.h"
 #include "verify/sandbox/blob.h"
 
 namespace tritonrl::feedback_test {
@@ -162,8 +163,7 @@ TEST(Feedback, NoSecretComesThroughWhateverThingsAreNamed) {
       finding.told.sizes = {{name, 4}};
       for (Stage stage : {Stage::kCompile, Stage::kTinyRun, Stage::kTime}) {
         std::string said = feedback_text(public_part(stopped(stage, finding)), 1 << 20);
-        for (const std::string& secret : secrets)
-          EXPECT_THAT(said, Not(HasSubstr(secret))) << to_string(finding.rule());
+        for (const std::string& secret : secrets) EXPECT_THAT(said, Not(HasSubstr(secret))) << name_of(finding.rule());
         Finding read = finding_from_json(to_json(finding), "here");
         EXPECT_EQ(feedback_text(public_part(stopped(stage, read)), 1 << 20), said);
       }

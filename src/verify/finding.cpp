@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/error.h"
+#include "base/files/json_fields.h"
 #include "base/text.h"
 #include "verify/sandbox/blob.h"
 #include "verify/verdict.h"
@@ -17,14 +17,13 @@ namespace tritonrl {
 namespace {
 
 struct Row {
-  const char* name;
   Outcome outcome;
   const char* detector;
   const char* says;
 };
 
 constexpr Row kRows[] = {
-#define TRITONRL_RULE(symbol, name, outcome, detector, says) {name, Outcome::outcome, detector, says},
+#define TRITONRL_RULE(symbol, name, outcome, detector, says) {Outcome::outcome, detector, says},
 #include "verify/rules.inc"
 #undef TRITONRL_RULE
 };
@@ -145,26 +144,9 @@ std::string in_its_place(const PublicFinding& told, const std::string& what) {
 
 }  // namespace
 
-const char* to_string(Rule rule) { return row_of(rule).name; }
 Outcome outcome_of(Rule rule) { return row_of(rule).outcome; }
 const char* detector_of(Rule rule) { return row_of(rule).detector; }
 const char* says(Rule rule) { return row_of(rule).says; }
-
-std::optional<Rule> rule_from_string(std::string_view name) {
-  for (Rule rule : all_rules()) {
-    if (name == to_string(rule)) return rule;
-  }
-  return std::nullopt;
-}
-
-const std::vector<Rule>& all_rules() {
-  static const std::vector<Rule> rules = [] {
-    std::vector<Rule> all;
-    for (size_t i = 0; i < std::size(kRows); ++i) all.push_back(static_cast<Rule>(i));
-    return all;
-  }();
-  return rules;
-}
 
 std::string clean_message(std::string_view text) {
   std::string valid = trim(valid_utf8(text)), out;
@@ -202,7 +184,7 @@ Finding::Finding(Rule rule, std::string_view words) {
 }
 
 Finding wrong_element(Rule rule, const WrongElement& element) {
-  CHECK(rule == Rule::kElements || rule == Rule::kNotFinite) << to_string(rule);
+  CHECK(rule == Rule::kElements || rule == Rule::kNotFinite) << name_of(rule);
   Finding finding(rule);
   finding.told.name = element.output;
   finding.told.wrong = element.wrong;
@@ -267,158 +249,47 @@ std::string policy_text(const PublicFinding& told) {
 
 // --- JSON.
 
-namespace {
-
-// Writes what is not empty.
-class FindingWriter {
- public:
-  void text(const char* key, const std::string& value) {
-    if (!value.empty()) json_[key] = value;
-  }
-  void text(const char* key, const CleanText& value) { text(key, value.str()); }
-  template <class T>
-  void value(const char* key, const T& value, bool there) {
-    if (there) json_[key] = value;
-  }
-  Json json_ = Json::object();
-};
-
-}  // namespace
-
-// Reads the members that FindingWriter writes, and insists that there are no others.
-class FindingReader {
- public:
-  FindingReader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) fail("it is no object");
-  }
-  const Json* take(const char* key) {
-    auto it = json_.find(key);
-    if (it == json_.end()) return nullptr;
-    ++taken_;
-    return &*it;
-  }
-  void text(const char* key, std::string* out) {
-    const Json* json = take(key);
-    if (!json) return;
-    if (!json->is_string()) fail(cat("\"", key, "\" is no text"));
-    *out = clean_message(json->get<std::string>());
-  }
-  void text(const char* key, CleanText* out) {
-    std::string value;
-    text(key, &value);
-    *out = value;
-  }
-  void form(const char* key, Form* out) { text(key, &out->text_); }
-  template <class T>
-  void number(const char* key, T* out) {
-    if (const Json* json = take(key)) *out = number_of<T>(*json, key);
-  }
-  void number(const char* key, std::optional<double>* out) {
-    if (const Json* json = take(key)) *out = number_of<double>(*json, key);
-  }
-  template <class T>
-  T number_of(const Json& json, const char* key) const {
-    bool fits = std::is_floating_point_v<T> ? json.is_number() : json.is_number_integer();
-    if (!fits) fail(cat("\"", key, "\" is no number"));
-    return json.get<T>();
-  }
-  const Json& list(const Json& json, const char* key) const {
-    if (!json.is_array()) fail(cat("\"", key, "\" is no list"));
-    return json;
-  }
-  void end() const {
-    if (taken_ != json_.size()) fail("it has members that no finding has");
-  }
-  [[noreturn]] void fail(const std::string& why) const {
-    throw usage_error("a finding cannot be read: " + why, where_);
-  }
-
- private:
-  const Json& json_;
-  std::string where_;
-  size_t taken_ = 0;
-};
-
-Json to_json(const Finding& finding) {
-  const PublicFinding& told = finding.told;
-  FindingWriter out, hidden;
-  out.text("rule", std::string(to_string(told.rule)));
-  out.text("phase", told.phase);
-  out.text("message", told.message);
-  out.text("kernel", told.kernel);
-  out.value("line", told.line, told.line > 0);
-  out.text("name", told.name);
-  out.value("number", told.number, told.number >= 0);
-  Json operations = Json::array();
-  for (const CleanText& one : told.operations) operations.push_back(one.str());
-  out.value("operations", operations, !operations.empty());
-  out.text("got", told.got.str());
-  out.text("expected", told.expected.str());
-  out.text("scalar", told.scalar);
-  out.value("wrong", told.wrong, told.wrong > 0);
-  out.value("elements", told.elements, told.elements > 0);
-  out.value("index", told.index, !told.index.empty());
-  out.text("not_finite", told.not_finite);
-  out.value("times_allowed", told.times_allowed, told.times_allowed > 0);
-  out.text("case", told.case_name);
-  out.value("sizes", told.sizes, !told.sizes.empty());
-  hidden.text("expected", finding.secret.expected);
-  hidden.text("got", finding.secret.got);
-  if (finding.secret.error) hidden.json_["error"] = *finding.secret.error;
-  if (finding.secret.allowed) hidden.json_["allowed"] = *finding.secret.allowed;
-  hidden.text("detail", finding.secret.detail);
-  out.value("secret", hidden.json_, !hidden.json_.empty());
-  return std::move(out.json_);
+template <class Self, class V>
+void SecretFinding::json_fields(Self& self, V& v) {
+  v.optional("expected", self.expected);
+  v.optional("got", self.got);
+  v.optional("error", self.error);
+  v.optional("allowed", self.allowed);
+  v.optional("detail", self.detail);
 }
 
+template <class Self, class V>
+void Finding::json_fields(Self& self, V& v) {
+  auto& told = self.told;
+  v("rule", told.rule);
+  v.optional("phase", told.phase);
+  v.optional("message", told.message);
+  v.optional("kernel", told.kernel);
+  v.optional("line", told.line);
+  v.optional("name", told.name);
+  v.optional("number", told.number, -1);
+  v.optional("operations", told.operations);
+  v.optional("got", told.got);
+  v.optional("expected", told.expected);
+  v.optional("scalar", told.scalar);
+  v.optional("wrong", told.wrong);
+  v.optional("elements", told.elements);
+  v.optional("index", told.index);
+  v.optional("not_finite", told.not_finite);
+  v.optional("times_allowed", told.times_allowed);
+  v.optional("case", told.case_name);
+  v.optional("sizes", told.sizes);
+  v.optional("secret", self.secret);
+}
+
+Json to_json(const Finding& finding) { return json_of(finding); }
+
 Finding finding_from_json(const Json& json, const std::string& where) {
-  FindingReader in(json, where);
-  Finding finding;
+  auto finding = from_json<Finding>(json, "a finding", where);
   PublicFinding& told = finding.told;
-  std::string rule;
-  in.text("rule", &rule);
-  if (auto known = rule_from_string(rule)) {
-    told.rule = *known;
-  } else {
-    in.fail(cat("unknown rule \"", rule, "\""));
+  for (std::string* text : {&told.phase, &told.not_finite, &finding.secret.expected, &finding.secret.got}) {
+    *text = clean_message(*text);
   }
-  in.text("phase", &told.phase);
-  in.text("message", &told.message);
-  in.text("kernel", &told.kernel);
-  in.number("line", &told.line);
-  in.text("name", &told.name);
-  in.number("number", &told.number);
-  if (const Json* list = in.take("operations")) {
-    for (const Json& one : in.list(*list, "operations")) {
-      if (!one.is_string()) in.fail("\"operations\" holds something else than names");
-      told.operations.emplace_back(one.get<std::string>());
-    }
-  }
-  in.form("got", &told.got);
-  in.form("expected", &told.expected);
-  in.text("scalar", &told.scalar);
-  in.number("wrong", &told.wrong);
-  in.number("elements", &told.elements);
-  if (const Json* list = in.take("index")) {
-    for (const Json& one : in.list(*list, "index")) told.index.push_back(in.number_of<int64_t>(one, "index"));
-  }
-  in.text("not_finite", &told.not_finite);
-  in.number("times_allowed", &told.times_allowed);
-  in.text("case", &told.case_name);
-  if (const Json* sizes = in.take("sizes")) {
-    if (!sizes->is_object()) in.fail("\"sizes\" is no object");
-    for (const auto& [name, value] : sizes->items()) told.sizes[name] = in.number_of<int64_t>(value, "sizes");
-  }
-  if (const Json* hidden = in.take("secret")) {
-    FindingReader secret(*hidden, where);
-    secret.text("expected", &finding.secret.expected);
-    secret.text("got", &finding.secret.got);
-    secret.number("error", &finding.secret.error);
-    secret.number("allowed", &finding.secret.allowed);
-    secret.text("detail", &finding.secret.detail);
-    secret.end();
-  }
-  in.end();
   return finding;
 }
 

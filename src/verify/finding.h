@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "base/files/json.h"
 
 namespace tritonrl {
@@ -30,9 +31,13 @@ enum class Rule {
 #undef TRITONRL_RULE
 };
 
-const char* to_string(Rule rule);  // "no_launch".
-std::optional<Rule> rule_from_string(std::string_view name);
-const std::vector<Rule>& all_rules();
+constexpr auto enum_names(Rule) {
+  return std::array{
+#define TRITONRL_RULE(symbol, name, outcome, detector, says) name,
+#include "verify/rules.inc"
+#undef TRITONRL_RULE
+  };
+}
 Outcome outcome_of(Rule rule);
 const char* detector_of(Rule rule);  // The check that turned a candidate away for how it tried; "" = none did.
 const char* says(Rule rule);         // What it means, in one clause.
@@ -48,6 +53,7 @@ class CleanText {
   CleanText(std::string_view text) : text_(clean_message(text)) {}
   const std::string& str() const { return text_; }
   bool empty() const { return text_.empty(); }
+  bool operator==(const CleanText&) const = default;
 
  private:
   std::string text_;
@@ -64,9 +70,11 @@ class Form {
   static Form items(size_t count, bool other_keys = false);
   const std::string& str() const { return text_; }
   bool empty() const { return text_.empty(); }
+  bool operator==(const Form&) const = default;
 
  private:
-  friend class FindingReader;
+  friend class JsonReader;
+  explicit Form(std::string_view text) : text_(clean_message(text)) {}
   std::string text_;
 };
 
@@ -94,13 +102,19 @@ struct PublicFinding {
 };
 
 struct SecretFinding {
+  static constexpr bool kNoOtherFields = true;
   std::string expected, got;             // Values of the element at `index`, or of a scalar; "" = not compared.
   std::optional<double> error, allowed;  // Of that element, or (kImprecise) of the output as a whole.
   CleanText
       detail;  // What else people may read: a process's standard error, how a forgery was seen, what of ours broke.
+
+  bool operator==(const SecretFinding&) const = default;
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v);
 };
 
 struct Finding {
+  static constexpr bool kNoOtherFields = true;
   PublicFinding told;
   SecretFinding secret;
 
@@ -110,6 +124,8 @@ struct Finding {
   Rule rule() const { return told.rule; }
   Outcome outcome() const { return outcome_of(told.rule); }
   bool passed() const { return told.rule == Rule::kPass; }
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v);
 };
 
 // Which element of an output is wrong, with both values; `allowed` < 0: nothing but the very value would do.

@@ -21,12 +21,12 @@ namespace {
 TEST(Rules, NamesGoBothWaysAndDetectorsAreForTheCheats) {
   std::set<std::string> names;
   for (Rule rule : all_rules()) {
-    EXPECT_TRUE(names.insert(to_string(rule)).second) << to_string(rule);
-    EXPECT_EQ(rule_from_string(to_string(rule)), rule);
+    EXPECT_TRUE(names.insert(name_of(rule)).second) << name_of(rule);
+    EXPECT_EQ(named<Rule>(name_of(rule)), rule);
     bool how_it_tried = outcome_of(rule) == Outcome::kRuleBreak || outcome_of(rule) == Outcome::kTampered;
-    EXPECT_EQ(std::string(detector_of(rule)).empty(), !how_it_tried) << to_string(rule);
+    EXPECT_EQ(std::string(detector_of(rule)).empty(), !how_it_tried) << name_of(rule);
   }
-  EXPECT_FALSE(rule_from_string("no_such_rule"));
+  EXPECT_FALSE(named<Rule>("no_such_rule"));
   for (int i = 0; i < kOutcomeCount; ++i) {
     auto outcome = static_cast<Outcome>(i);
     EXPECT_EQ(made_up_finding(outcome).outcome(), outcome) << "no rule for it";
@@ -45,7 +45,7 @@ TEST(Rules, StandInTheDocs) {
   for (Rule rule : all_rules()) {
     if (rule == Rule::kPass) continue;
     std::string detector = *detector_of(rule) ? cat("`", detector_of(rule), "`") : "";
-    std::string row = cat("| `", to_string(rule), "` | `", to_string(outcome_of(rule)), "` | ", detector,
+    std::string row = cat("| `", name_of(rule), "` | `", to_string(outcome_of(rule)), "` | ", detector,
                           detector.empty() ? "| " : " | ", says(rule), " |\n");
     EXPECT_NE(page.find(row), std::string::npos) << row;
   }
@@ -87,8 +87,8 @@ TEST(Finding, WordsAboutForgeriesAndOurFaultsAreSecret) {
   for (Rule rule : all_rules()) {
     Finding finding(rule, "words");
     bool kept = finding.outcome() == Outcome::kTampered || finding.outcome() == Outcome::kHarnessFault;
-    EXPECT_EQ(finding.told.message.empty(), kept) << to_string(rule);
-    EXPECT_EQ(finding.secret.detail.empty(), !kept) << to_string(rule);
+    EXPECT_EQ(finding.told.message.empty(), kept) << name_of(rule);
+    EXPECT_EQ(finding.secret.detail.empty(), !kept) << name_of(rule);
   }
 }
 

@@ -31,8 +31,10 @@ class EveryStage : public StageOrder {
   }
 };
 
-// All stages in order; stops at the first that does not pass. What a verifier does that is given no order.
-class InOrder : public StageOrder {
+// From cheap to dear, stopping at the first stage that does not pass: extract and syntax (microseconds), compile (tens
+// of milliseconds, and Triton's compiler), tiny_run, full_run, time. What a verifier does that is given no order. The
+// verdict is that of EveryStage; what is saved is the work after the first failure (docs/results/staged_evaluation.md).
+class Staged : public StageOrder {
  public:
   std::optional<Stage> next(const std::vector<StageResult>& done) const override {
     if (done.empty()) return Stage::kExtract;

@@ -30,7 +30,7 @@ namespace tritonrl {
 
 struct VerifyConfig {
   CallRules call_rules = CallRules::kStrict;  // What library calls of a candidate mean.
-  std::vector<std::string> skip_stages;       // Ablations only.
+  std::vector<Stage> skip_stages;             // Ablations only.
   int64_t workers = 0;                        // Candidates at a time; 0 = one per core.
   int64_t seeds_per_case = 2;                 // Secret inputs in full_run.
   int64_t seed = 0;                // Of the secret streams; 0 = from the kernel. Else a large random number: a

@@ -234,7 +234,7 @@ TEST(Stages, WithoutLaunches) {  // The right answer without the launches: Trito
   EXPECT_EQ(r.verdict.outcome, Outcome::kRuleBreak);
   EXPECT_EQ(r.verdict.stopped_at, Stage::kTinyRun);
   VerifyConfig config;
-  config.skip_stages = {"tiny_run"};
+  config.skip_stages = {Stage::kTinyRun};
   Trial full =
       run(lying("interpret", [](const Job&, const std::string& nonce) { return interpret_answer(nonce, kExpected); }),
           candidate(), config);

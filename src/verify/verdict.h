@@ -5,11 +5,13 @@
 // retried, then dropped; it must never become a reward.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "base/files/json.h"
 #include "verify/execute/timing_protocol.h"
 #include "verify/finding.h"
@@ -18,6 +20,7 @@ namespace tritonrl {
 
 enum class Stage { kExtract, kSyntax, kCompile, kTinyRun, kFullRun, kTime };
 constexpr int kStageCount = 6;
+constexpr auto enum_names(Stage) { return std::array{"extract", "syntax", "compile", "tiny_run", "full_run", "time"}; }
 
 enum class Outcome {
   kPass,          // Went through this stage.
@@ -35,11 +38,14 @@ enum class Outcome {
   kHarnessFault,  // Our own failure.
 };
 constexpr int kOutcomeCount = 13;
+constexpr auto enum_names(Outcome) {
+  return std::array{"pass",          "no_code",      "syntax_error", "rule_break", "compile_error",
+                    "runtime_error", "wrong_output", "not_finite",   "timeout",    "out_of_memory",
+                    "tampered",      "unsupported",  "harness_fault"};
+}
 
-const char* to_string(Stage stage);      // "extract", "syntax", "compile", "tiny_run", "full_run", "time".
-const char* to_string(Outcome outcome);  // "pass", "no_code", ...
-std::optional<Stage> stage_from_string(const std::string& name);
-std::optional<Outcome> outcome_from_string(const std::string& name);
+inline const char* to_string(Stage stage) { return name_of(stage); }
+inline const char* to_string(Outcome outcome) { return name_of(outcome); }
 
 struct StageResult {
   Stage stage = Stage::kExtract;
@@ -65,7 +71,7 @@ enum class VerifyPath {
   kInterpreter,  // Recorded launches walked through Triton's interpreter on the CPU, small shapes.
   kReplay,       // Cubins replayed on a GPU.
 };
-const char* to_string(VerifyPath path);  // "none", "interpreter", "replay".
+constexpr auto enum_names(VerifyPath) { return std::array{"none", "interpreter", "replay"}; }
 
 struct Verdict {
   std::string candidate_id;
@@ -96,6 +102,9 @@ struct Verdict {
   bool compiled() const { return passed(Stage::kCompile); }  // Recorded, and every kernel compiled to a cubin.
   const Finding& finding() const;                            // Of that stage; kPass when it passed.
   std::string reason() const;  // The same for people, who may read secrets; "" when it passed.
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v);
 };
 
 Json to_json(const Verdict& verdict);

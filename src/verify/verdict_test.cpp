@@ -34,15 +34,15 @@ Verdict sample() {
 
 TEST(Verdict, NamesGoBothWays) {
   for (int i = 0; i < kStageCount; ++i)
-    EXPECT_EQ(stage_from_string(to_string(static_cast<Stage>(i))), static_cast<Stage>(i));
+    EXPECT_EQ(named<Stage>(to_string(static_cast<Stage>(i))), static_cast<Stage>(i));
   for (int i = 0; i < kOutcomeCount; ++i) {
-    EXPECT_EQ(outcome_from_string(to_string(static_cast<Outcome>(i))), static_cast<Outcome>(i));
+    EXPECT_EQ(named<Outcome>(to_string(static_cast<Outcome>(i))), static_cast<Outcome>(i));
   }
   EXPECT_STREQ(to_string(Outcome::kHarnessFault), "harness_fault");
   EXPECT_STREQ(to_string(Outcome::kOutOfMemory), "out_of_memory");
   EXPECT_STREQ(to_string(Stage::kTime), "time");
-  EXPECT_FALSE(stage_from_string("passed"));
-  EXPECT_FALSE(outcome_from_string(""));
+  EXPECT_FALSE(named<Stage>("passed"));
+  EXPECT_FALSE(named<Outcome>(""));
 }
 
 TEST(Verdict, RoundTrip) {

@@ -92,7 +92,7 @@ Verifier::Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<JudgeSlots>
       judges_(std::move(judges)),
       on_gpus_(on_gpus) {
   if (!seams_.cases) seams_.cases = std::make_shared<OriginalCases>(config_.seeds_per_case);
-  if (!seams_.order) seams_.order = std::make_shared<InOrder>();
+  if (!seams_.order) seams_.order = std::make_shared<Staged>();
   if (!seams_.timing) seams_.timing = std::make_shared<PlainMean>();
   references_ = std::make_unique<ReferenceCache>(*pool_, config_.reference_deadline_s, config_.memory_mb << 20);
   stages_ = std::make_unique<Stages>(config_, *pool_, *seams_.cases, *seams_.order, tools(), secret_seed(config_.seed),

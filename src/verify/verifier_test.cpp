@@ -68,14 +68,14 @@ TEST(Stages, WeightSeedsDoNotGiveTheInputsAway) {
 
 TEST(Stages, SkippedStages) {
   VerifyConfig config;
-  config.skip_stages = {"syntax", "tiny_run"};
+  config.skip_stages = {Stage::kSyntax, Stage::kTinyRun};
   Trial r = run(honest_answer, candidate(), config);
   EXPECT_TRUE(r.verdict.correct());
   EXPECT_EQ(r.verdict.stages.size(), 3u);
   EXPECT_TRUE(r.verdict.passed(Stage::kTinyRun));
-  config.skip_stages = {"tiny-run"};
-  EXPECT_THROW(config.validate(), Error);
-  config.skip_stages = {"compile"};
+  EXPECT_EQ(load_config<VerifyConfig>({}, {"skip_stages=[tiny_run]"}).skip_stages, std::vector{Stage::kTinyRun});
+  EXPECT_THROW(load_config<VerifyConfig>({}, {"skip_stages=[tiny-run]"}), Error);
+  config.skip_stages = {Stage::kCompile};
   EXPECT_THROW(config.validate(), Error);
   config.skip_stages = {};
   config.seeds_per_case = 1;

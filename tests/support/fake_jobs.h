@@ -33,8 +33,8 @@ inline JobAnswer exited(const Json& header, const std::string& area) {
 
 // A child's failure of that outcome.
 inline Json failure_json(const std::string& outcome, const char* message = "no luck") {
-  Rule rule = made_up_finding(outcome_from_string(outcome).value()).rule();
-  return {{"rule", to_string(rule)}, {"phase", "forward"}, {"message", message}};
+  Rule rule = made_up_finding(named<Outcome>(outcome).value()).rule();
+  return {{"rule", name_of(rule)}, {"phase", "forward"}, {"message", message}};
 }
 inline JobAnswer failure(const std::string& nonce, const char* outcome, const char* message = "no luck") {
   return exited({{"nonce", nonce}, {"ok", false}, {"failure", failure_json(outcome, message)}}, "");

@@ -3,10 +3,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "verify/verdict.h"
 
 namespace tritonrl {
+
+inline std::vector<Rule> all_rules() {
+  std::vector<Rule> rules;
+  for (const std::string& name : names_of<Rule>()) rules.push_back(named<Rule>(name).value());
+  return rules;
+}
 
 // One of that outcome, of a rule that is told in the words alone where there is such a rule.
 inline Finding made_up_finding(Outcome outcome, const std::string& words = "") {

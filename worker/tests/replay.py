@@ -6,7 +6,7 @@ import numpy
 import torch
 
 from candidate import load
-from wire import DTYPES, decode_init
+from wire import DTYPES, call, decode_init
 
 
 class Replay:
@@ -23,8 +23,7 @@ class Replay:
             for step in self.case_trace["tape"][first:last]:
                 _, name, overload = step["op"].split(".")
                 op = getattr(getattr(torch.ops.aten, name), overload)
-                self._bind(step["out"], op(*map(self._argument, step["args"]),
-                                           **{key: self._argument(arg) for key, arg in step["kwargs"].items()}))
+                self._bind(step["out"], call(op, step, self.values))
 
     def _bind(self, out, result):
         if "id" in out:
@@ -35,20 +34,6 @@ class Replay:
             return
         for child, item in zip(out.get("list", out.get("tuple", ())), result if "value" not in out else ()):
             self._bind(child, item)
-
-    def _argument(self, arg):
-        (kind, body), = arg.items()
-        if kind == "t":
-            return self.values[body]
-        if kind == "l":
-            return [self._argument(item) for item in body]
-        if kind == "dtype":
-            return DTYPES[body]
-        if kind == "device":
-            return torch.device("cpu")
-        if kind in ("layout", "memory_format"):
-            return getattr(torch, body)
-        return float(body) if kind == "f" else body
 
     def structure(self, out):
         (kind, body), = out.items()

@@ -23,10 +23,17 @@ void add_verify(CLI::App& app, Run& run);
 void add_eval(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);
 
-// Config files and --set, as every command that takes a config has them.
+struct Config;
+
+// Config files, --set and --allow-weaker-sandbox, as every command that takes a config has them.
 struct ConfigArguments {
   std::vector<std::string> files, sets;
-  void add_to(CLI::App& command, bool required);
+  bool weaker = false;
+
+  void add_to(CLI::App& command);                                       // The files come without a name.
+  void add_named_to(CLI::App& command, const char* counts = "verify");  // ... behind --config: one section counts.
+  void add_weaker_to(CLI::App& command);
+  Config load() const;  // Throws Error (usage).
 };
 
 }  // namespace tritonrl

@@ -17,6 +17,26 @@ namespace tritonrl {
 
 namespace fs = std::filesystem;
 
+std::unique_ptr<Verifier> open_verifier(const ConfigArguments& arguments, int64_t workers) {
+  VerifyConfig config = arguments.load().verify;
+  if (workers > 0) config.workers = workers;
+  return Verifier::open(config);
+}
+
+void for_each_task(const Verifier& verifier, const std::string& what, size_t count,
+                   const std::function<void(size_t)>& fn) {
+  Progress bar("data: " + what, static_cast<int64_t>(count), "tasks");
+  std::mutex mutex;
+  int64_t done = 0;
+  parallel_for(count, verifier.workers(), [&](size_t i) {
+    if (interrupted()) return;
+    fn(i);
+    std::lock_guard lock(mutex);
+    bar.update(++done);
+  });
+  if (interrupted()) throw Interrupted();
+}
+
 // Fills task.recorded. "" or why the reference cannot be recorded.
 std::string record_task(Verifier& verifier, Task* task) {
   auto reference = verifier.record(*task);
@@ -30,7 +50,7 @@ namespace {
 struct ImportArguments {
   ConfigArguments config;
   std::string in, out;
-  bool verify = false, record = true, overwrite = false, weaker = false;
+  bool verify = false, record = true, overwrite = false;
 };
 
 void set_kind(Converted* converted, const std::string& kind, const std::string& reason) {
@@ -84,11 +104,7 @@ int import(const ImportArguments& a, const std::string& format) {
   std::string stamp = folder ? "" : cat(fs::file_size(in), " ", fs::last_write_time(in).time_since_epoch().count());
   options.identity = cat(format, " ", fs::canonical(in).string(), " ", stamp, " ", a.verify, a.record);
   std::unique_ptr<Verifier> verifier;
-  if (a.record || a.verify) {
-    VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
-    if (a.weaker) config.allow_weaker_sandbox = true;
-    verifier = Verifier::open(config);
-  }
+  if (a.record || a.verify) verifier = open_verifier(a.config);
   bool own_levels = format == "kernelbench";  // Stay as given.
   auto judge = [&](std::vector<Converted>& window) {
     if (a.record) record_all(*verifier, window, !own_levels, !own_levels);
@@ -128,14 +144,9 @@ void print_agreement(const std::vector<Task>& tasks) {
 
 int label(const ImportArguments& a, bool relabel) {
   std::vector<Task> tasks = load_tasks(a.in);
-  VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
-  if (a.weaker) config.allow_weaker_sandbox = true;
-  auto verifier = Verifier::open(config);
+  auto verifier = open_verifier(a.config);
   std::vector<std::string> problems(tasks.size());
-  parallel_for(tasks.size(), verifier->workers(), [&](size_t i) {
-    if (!interrupted()) problems[i] = record_task(*verifier, &tasks[i]);
-  });
-  if (interrupted()) throw Interrupted();
+  for_each_task(*verifier, "record", tasks.size(), [&](size_t i) { problems[i] = record_task(*verifier, &tasks[i]); });
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (!problems[i].empty()) log_warn(cat(tasks[i].id, " cannot be recorded: ", problems[i]));
   }
@@ -166,9 +177,8 @@ void add_data_import(CLI::App& data, Run& run) {
     sub->add_flag("--verify", a->verify, "keep only pairs whose solution the verifier accepts");
     sub->add_flag("!--no-record", a->record, "do not record references: no levels, no hashes of graphs");
     sub->add_flag("--overwrite", a->overwrite, "start anew, and replace the output");
-    sub->add_flag("--allow-weaker-sandbox", a->weaker, "continue where the sandbox is incomplete");
-    sub->add_option("--config", a->config.files, "YAML files; their verify section counts");
-    sub->add_option("--set", a->config.sets, "override one value: --set verify.workers=4")->allow_extra_args(false);
+    a->config.add_weaker_to(*sub);
+    a->config.add_named_to(*sub);
     sub->callback([=, &run, format = std::string(name)] { run = [=] { return import(*a, format); }; });
   }
 }
@@ -180,9 +190,8 @@ void add_data_label(CLI::App& data, Run& run) {
   command->add_option("tasks", a->in, "task set (JSON lines)")->required();
   command->add_option("--out", a->out, "task set to write")->required();
   command->add_flag("--relabel", *relabel, "put the recorded level in place of the given one");
-  command->add_flag("--allow-weaker-sandbox", a->weaker, "continue where the sandbox is incomplete");
-  command->add_option("--config", a->config.files, "YAML files; their verify section counts");
-  command->add_option("--set", a->config.sets, "override one value: --set verify.workers=4")->allow_extra_args(false);
+  a->config.add_weaker_to(*command);
+  a->config.add_named_to(*command);
   command->callback([=, &run] { run = [=] { return label(*a, *relabel); }; });
 }
 

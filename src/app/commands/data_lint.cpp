@@ -6,10 +6,7 @@
 #include <set>
 
 #include "app/commands/commands_data.h"
-#include "app/config.h"
-#include "base/log.h"
-#include "base/parallel.h"
-#include "base/process/interrupt.h"
+#include "base/text.h"
 #include "verify/task_lint.h"
 
 namespace tritonrl {
@@ -20,7 +17,6 @@ struct LintArguments {
   ConfigArguments config;
   std::string in, json, out, sizes = "tiny";
   int64_t workers = 0;
-  bool weaker = false;
 };
 
 Json to_json(const LintReport& report) {
@@ -32,23 +28,11 @@ Json to_json(const LintReport& report) {
 
 int lint(const LintArguments& a) {
   std::vector<Task> tasks = load_tasks(a.in);
-  VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
-  if (a.weaker) config.allow_weaker_sandbox = true;
-  if (a.workers > 0) config.workers = a.workers;
-  auto verifier = Verifier::open(config);
+  auto verifier = open_verifier(a.config, a.workers);
   std::vector<LintReport> reports(tasks.size());
-  std::mutex mutex;
-  int64_t done = 0;
-  {
-    Progress bar("data: lint", static_cast<int64_t>(tasks.size()), "tasks");
-    parallel_for(tasks.size(), verifier->workers(), [&](size_t i) {
-      if (interrupted()) return;
-      reports[i] = lint_task(*verifier, tasks[i], a.sizes == "tiny" ? tasks[i].tiny : std::map<std::string, int64_t>());
-      std::lock_guard lock(mutex);
-      bar.update(++done);
-    });
-  }
-  if (interrupted()) throw Interrupted();
+  for_each_task(*verifier, "lint", tasks.size(), [&](size_t i) {
+    reports[i] = lint_task(*verifier, tasks[i], a.sizes == "tiny" ? tasks[i].tiny : std::map<std::string, int64_t>());
+  });
   std::map<std::string, int64_t> counts;
   int64_t flagged = 0, shrunk = 0, controls = 0;
   Json list = Json::array();
@@ -88,10 +72,8 @@ void add_data_lint(CLI::App& data, Run& run) {
   command->add_option("--sizes", a->sizes, "tiny = a task's tiny sizes where it has them, full = as written")
       ->check(CLI::IsMember({"tiny", "full"}));
   command->add_option("--workers", a->workers, "tasks at a time; 0 = one per core");
-  command->add_flag("--allow-weaker-sandbox", a->weaker, "continue where the sandbox is incomplete");
-  command->add_option("--config", a->config.files, "YAML files; their verify section counts");
-  command->add_option("--set", a->config.sets, "override one value: --set verify.memory_mb=8192")
-      ->allow_extra_args(false);
+  a->config.add_weaker_to(*command);
+  a->config.add_named_to(*command);
   command->callback([=, &run] { run = [=] { return lint(*a); }; });
 }
 

@@ -109,14 +109,9 @@ void add_data_show(CLI::App& data, Run& run) {
   stats_command->add_option("tasks", arguments->first, "task set (JSON lines)")->required();
   stats_command->add_flag("--json", arguments->json, "print JSON");
   stats_command->add_option("--out", arguments->out, "also write a page: .html, or .md");
-  stats_command->add_option("--config", arguments->config.files, "YAML files; policy.model names the tokenizer");
-  stats_command->add_option("--set", arguments->config.sets, "override one value: --set policy.model=FOLDER")
-      ->allow_extra_args(false);
+  arguments->config.add_named_to(*stats_command, "policy.model, whose tokenizer counts");
   stats_command->callback([=, &run] {
-    run = [=] {
-      Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
-      return stats(arguments->first, config, arguments->json, arguments->out);
-    };
+    run = [=] { return stats(arguments->first, arguments->config.load(), arguments->json, arguments->out); };
   });
 }
 

@@ -6,10 +6,7 @@
 #include <set>
 
 #include "app/commands/commands_data.h"
-#include "app/config.h"
-#include "base/log.h"
-#include "base/parallel.h"
-#include "base/process/interrupt.h"
+#include "base/text.h"
 #include "data/tasks/leaks.h"
 
 namespace tritonrl {
@@ -19,7 +16,7 @@ namespace {
 struct SplitArguments {
   ConfigArguments config;
   std::string train, heldout, json, clean;
-  bool record = true, weaker = false;
+  bool record = true;
 };
 
 int check_split(const SplitArguments& a) {
@@ -32,14 +29,10 @@ int check_split(const SplitArguments& a) {
   }
   int64_t unrecorded = static_cast<int64_t>(open.size());
   if (a.record && !open.empty()) {
-    VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
-    if (a.weaker) config.allow_weaker_sandbox = true;
-    auto verifier = Verifier::open(config);
+    auto verifier = open_verifier(a.config);
     std::atomic<int64_t> failed{0};
-    parallel_for(open.size(), verifier->workers(), [&](size_t i) {
-      if (!interrupted()) failed += !record_task(*verifier, open[i]).empty();
-    });
-    if (interrupted()) throw Interrupted();
+    for_each_task(*verifier, "record", open.size(),
+                  [&](size_t i) { failed += !record_task(*verifier, open[i]).empty(); });
     unrecorded = failed;
   }
   std::vector<Leak> leaks = find_leaks(train, heldout);
@@ -95,9 +88,8 @@ void add_data_check_split(CLI::App& data, Run& run) {
   command->add_option("--json", a->json, "write all leaking pairs here");
   command->add_option("--clean", a->clean, "write the training tasks that do not leak here");
   command->add_flag("!--no-record", a->record, "compare tasks that were not recorded by their sources alone");
-  command->add_flag("--allow-weaker-sandbox", a->weaker, "continue where the sandbox is incomplete");
-  command->add_option("--config", a->config.files, "YAML files; their verify section counts");
-  command->add_option("--set", a->config.sets, "override one value: --set verify.workers=4")->allow_extra_args(false);
+  a->config.add_weaker_to(*command);
+  a->config.add_named_to(*command);
   command->callback([=, &run] { run = [=] { return check_split(*a); }; });
 }
 

@@ -15,20 +15,19 @@ void add_data_synth(CLI::App& data, Run& run) {
     ConfigArguments config;
     std::string out;
     int64_t count = 0, solved = 0;
-    bool verify = false, weaker = false;
+    bool verify = false;
   };
   auto arguments = std::make_shared<SynthArguments>();
-  arguments->config.add_to(*synth, false);
+  arguments->config.add_to(*synth);
   synth->add_option("--out", arguments->out, "folder for the splits; with --count a file (JSON lines)")->required();
   synth->add_option("--count", arguments->count, "make this many tasks, of both levels in one file");
   synth->add_option("--solved", arguments->solved,
                     "make and verify tasks until this many have a solution that passed (instead of --count)");
   synth->add_flag("--verify", arguments->verify, "keep only tasks whose reference is of use and whose solution passes");
-  synth->add_flag("--allow-weaker-sandbox", arguments->weaker, "verify although the sandbox is incomplete");
+  arguments->config.add_weaker_to(*synth);
   synth->callback([=, &run] {
     run = [=] {
-      Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
-      config.verify.allow_weaker_sandbox |= arguments->weaker;
+      Config config = arguments->config.load();
       bool by_count = synth->count("--count") > 0, by_solved = synth->count("--solved") > 0;
       if (by_count && by_solved) throw usage_error("--count or --solved, not both", "--solved");
       if (by_count || by_solved) {

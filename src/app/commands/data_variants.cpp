@@ -3,10 +3,6 @@
 #include <iostream>
 
 #include "app/commands/commands_data.h"
-#include "app/config.h"
-#include "base/log.h"
-#include "base/parallel.h"
-#include "base/process/interrupt.h"
 #include "verify/variants.h"
 
 namespace tritonrl {
@@ -16,27 +12,16 @@ namespace {
 struct VariantsArguments {
   ConfigArguments config;
   std::string in, out;
-  bool weaker = false;
 };
 
 int variants(const VariantsArguments& a) {
   std::vector<Task> tasks = load_tasks(a.in);
-  VerifyConfig config = load_config<Config>(a.config.files, a.config.sets).verify;
-  if (a.weaker) config.allow_weaker_sandbox = true;
-  auto verifier = Verifier::open(config);
+  auto verifier = open_verifier(a.config);
   std::vector<Variants> found(tasks.size());
-  std::mutex mutex;
-  int64_t done = 0;
-  {
-    Progress bar("data: variants", static_cast<int64_t>(tasks.size()), "tasks");
-    parallel_for(tasks.size(), verifier->workers(), [&](size_t i) {
-      // A solution may have the sizes in its text, where nobody can rebind them.
-      if (tasks[i].solution.empty() && !interrupted()) found[i] = find_variants(*verifier, tasks[i]);
-      std::lock_guard lock(mutex);
-      bar.update(++done);
-    });
-  }
-  if (interrupted()) throw Interrupted();
+  for_each_task(*verifier, "variants", tasks.size(), [&](size_t i) {
+    // A solution may have the sizes in its text, where nobody can rebind them.
+    if (tasks[i].solution.empty()) found[i] = find_variants(*verifier, tasks[i]);
+  });
   struct Count {
     int64_t tasks = 0, tiny = 0, larger = 0, both = 0, renamed = 0, failed = 0, traces = 0, solved = 0;
   };
@@ -75,9 +60,8 @@ void add_data_variants(CLI::App& data, Run& run) {
   auto a = std::make_shared<VariantsArguments>();
   command->add_option("tasks", a->in, "task set (JSON lines)")->required();
   command->add_option("--out", a->out, "task set to write")->required();
-  command->add_flag("--allow-weaker-sandbox", a->weaker, "continue where the sandbox is incomplete");
-  command->add_option("--config", a->config.files, "YAML files; their verify section counts");
-  command->add_option("--set", a->config.sets, "override one value: --set verify.workers=4")->allow_extra_args(false);
+  a->config.add_weaker_to(*command);
+  a->config.add_named_to(*command);
   command->callback([=, &run] { run = [=] { return variants(*a); }; });
 }
 

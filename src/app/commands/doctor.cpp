@@ -123,13 +123,11 @@ void check_verifier(Doctor& doctor, const VerifyConfig& config) {
 void add_doctor(CLI::App& app, Run& run) {
   auto* command = app.add_subcommand("doctor", "check compiler, Triton, sandbox, GPU, disk and model");
   auto arguments = std::make_shared<ConfigArguments>();
-  auto weaker = std::make_shared<bool>(false);
-  arguments->add_to(*command, false);
-  command->add_flag("--allow-weaker-sandbox", *weaker, "check the verifier although the sandbox is incomplete");
+  arguments->add_to(*command);
+  arguments->add_weaker_to(*command);
   command->callback([=, &run] {
     run = [=] {
-      Config config = load_config<Config>(arguments->files, arguments->sets);
-      config.verify.allow_weaker_sandbox |= *weaker;
+      Config config = arguments->load();
       Doctor doctor;
       Json env = environment();
       doctor.note("program",

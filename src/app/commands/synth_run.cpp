@@ -2,14 +2,13 @@
 #include "app/commands/synth_run.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <optional>
 #include <ostream>
-#include <thread>
 
 #include "base/files/line_file.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/process/interrupt.h"
 #include "verify/verifier.h"
 
@@ -193,25 +192,20 @@ class SynthRun {
 
   // References that fail, or that a wrong answer would pass.
   void lint(const std::vector<Task>& chunk, std::vector<Judged>& judged) {
-    std::atomic<size_t> next = 0;
-    auto work = [&] {
-      for (size_t i = next++; i < chunk.size() && !interrupted(); i = next++) {
-        double start = now_s();
-        try {
-          judged[i].message = verifier_->lint(chunk[i]);
-          judged[i].outcome = judged[i].message.empty() ? "pass" : "bad_reference";
-        } catch (const Error& e) {
-          judged[i].outcome = "harness_fault";
-          judged[i].message = e.what();
-        }
-        judged[i].stage = "reference";
-        judged[i].kept = judged[i].outcome == "pass";
-        judged[i].seconds = now_s() - start;
+    parallel_for(chunk.size(), verifier_->workers(), [&](size_t i) {
+      if (interrupted()) return;
+      double start = now_s();
+      try {
+        judged[i].message = verifier_->lint(chunk[i]);
+        judged[i].outcome = judged[i].message.empty() ? "pass" : "bad_reference";
+      } catch (const Error& e) {
+        judged[i].outcome = "harness_fault";
+        judged[i].message = e.what();
       }
-    };
-    std::vector<std::thread> threads;
-    for (int64_t i = 0; i < verifier_->workers(); ++i) threads.emplace_back(work);
-    for (std::thread& thread : threads) thread.join();
+      judged[i].stage = "reference";
+      judged[i].kept = judged[i].outcome == "pass";
+      judged[i].seconds = now_s() - start;
+    });
   }
 
   void judge_solutions(const std::vector<Task>& chunk, std::vector<Judged>& judged) {

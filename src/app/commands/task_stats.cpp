@@ -159,9 +159,9 @@ std::string to_text(const TaskStats& s) {
 reporting::Document to_document(const TaskStats& s, const std::string& title) {
   using namespace reporting;
   Document page{title, {}};
-  page.blocks.push_back(Paragraph{Paragraph::Role::kLead,
-                                  {plain(cat(s.tasks, " tasks, ", s.with_solution, " with a solution, ", s.graphs,
-                                             " different graphs, ", s.operators.size(), " different operators."))}});
+  page.say(cat(s.tasks, " tasks, ", s.with_solution, " with a solution, ", s.graphs, " different graphs, ",
+               s.operators.size(), " different operators."),
+           Paragraph::Role::kLead);
   std::vector<std::pair<std::string, int64_t>> rows;
   for (const auto& [difficulty, count] : s.difficulties)
     rows.emplace_back(difficulty ? cat(difficulty, " nodes") : "not known", count);

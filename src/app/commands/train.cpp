@@ -12,44 +12,57 @@
 
 namespace tritonrl {
 
-void ConfigArguments::add_to(CLI::App& command, bool required) {
-  auto* option = command.add_option("config", files, "YAML files, the right one wins");
-  if (required) option->required();
+void ConfigArguments::add_to(CLI::App& command) {
+  command.add_option("config", files, "YAML files, the right one wins");
   command.add_option("--set", sets, "override one value: --set sft.optimizer.lr=2e-4")
       ->take_all()
       ->allow_extra_args(false);
+}
+
+void ConfigArguments::add_named_to(CLI::App& command, const char* counts) {
+  command.add_option("--config", files, cat("YAML files; of them counts: ", counts));
+  command.add_option("--set", sets, "override one value: --set verify.workers=4")->allow_extra_args(false);
+}
+
+void ConfigArguments::add_weaker_to(CLI::App& command) {
+  command.add_flag("--allow-weaker-sandbox", weaker, "continue where the sandbox is incomplete; verdicts say so");
+}
+
+Config ConfigArguments::load() const {
+  Config config = load_config<Config>(files, sets);
+  config.verify.allow_weaker_sandbox |= weaker;
+  return config;
 }
 
 void add_train(CLI::App& app, Run& run, const std::string& command_line) {
   auto* command = app.add_subcommand("train", "the main job: SFT -> RL -> evaluation -> report, from one YAML file");
   struct TrainArguments {
     ConfigArguments config;
-    bool dry_run = false, explain = false, overwrite = false, weaker = false;
+    bool dry_run = false, explain = false, overwrite = false;
   };
   auto arguments = std::make_shared<TrainArguments>();
-  arguments->config.add_to(*command, false);
+  arguments->config.add_to(*command);
   command->add_flag("--dry-run", arguments->dry_run, "print the resolved config and stop");
   command->add_flag("--explain", arguments->explain,
                     "print every key with its meaning and stop; with the name of an algorithm only the keys it has");
   command->add_flag("--overwrite", arguments->overwrite, "start anew where the run directory holds another run");
-  command->add_flag("--allow-weaker-sandbox", arguments->weaker, "continue where the sandbox is incomplete");
+  arguments->config.add_weaker_to(*command);
   command->callback([=, &run] {
     run = [=] {
       if (arguments->config.files.empty() && !arguments->dry_run && !arguments->explain) {
         throw usage_error("train needs a config file", "", "for example: tritonrl train configs/quickstart.yaml");
       }
-      std::vector<std::string> files = arguments->config.files, sets = arguments->config.sets;
-      bool of_algorithm = arguments->explain && !files.empty() && named<Algorithm>(files.front());
+      ConfigArguments of = arguments->config;
+      bool of_algorithm = arguments->explain && !of.files.empty() && named<Algorithm>(of.files.front());
       if (of_algorithm) {
-        sets.push_back("rl.algorithm=" + files.front());
-        files.erase(files.begin());
+        of.sets.push_back("rl.algorithm=" + of.files.front());
+        of.files.erase(of.files.begin());
       }
-      Config config = load_config<Config>(files, sets);
+      Config config = of.load();
       if (of_algorithm) {
         std::cout << to_yaml(config.rl, true);
         return 0;
       }
-      if (arguments->weaker) config.verify.allow_weaker_sandbox = true;
       if (arguments->dry_run || arguments->explain) {
         std::cout << to_yaml(config, arguments->explain);
         return 0;
@@ -70,7 +83,7 @@ void add_eval(CLI::App& app, Run& run) {
     bool json = false;
   };
   auto arguments = std::make_shared<TrainArguments>();
-  arguments->config.add_to(*command, false);
+  arguments->config.add_to(*command);
   command->add_option("--tasks", arguments->tasks, "task set (JSON lines); default: eval.tasks of the config");
   command->add_option("--adapter", arguments->adapter, "PEFT folder; without it the model as it is");
   command->add_option("--out", arguments->out, "write one record an answer here (JSON lines)");
@@ -78,7 +91,7 @@ void add_eval(CLI::App& app, Run& run) {
   command->add_option("--name", arguments->name, "name of the row");
   command->callback([=, &run] {
     run = [=] {
-      Config config = load_config<Config>(arguments->config.files, arguments->config.sets);
+      Config config = arguments->config.load();
       std::string file = arguments->tasks.empty() ? config.eval.tasks : arguments->tasks;
       if (file.empty()) throw usage_error("no task set: give --tasks or eval.tasks");
       auto tasks = load_tasks(file);

@@ -15,7 +15,7 @@ namespace {
 struct VerifyArguments {
   ConfigArguments config;
   std::string candidate, task, batch, out;
-  bool json = false, answer = false, weaker = false;
+  bool json = false, answer = false;
 };
 
 void print(const Verdict& verdict) {
@@ -24,7 +24,7 @@ void print(const Verdict& verdict) {
               << human_seconds(stage.seconds) << ")\n";
   }
   if (verdict.correct()) {
-    std::cout << "verified correct on path '" << to_string(verdict.path) << "', " << verdict.triton_launches
+    std::cout << "verified correct on path '" << name_of(verdict.path) << "', " << verdict.triton_launches
               << " Triton launches a call; time: "
               << (verdict.speedup ? "speedup " + fixed(*verdict.speedup, 2) : std::string("not measured")) << "\n";
   } else {
@@ -67,11 +67,8 @@ void add_verify(CLI::App& app, Run& run) {
   command->add_flag("--json", arguments->json, "print the whole verdict as JSON");
   command->add_option("--batch", arguments->batch, "jobs, one JSON object a line: {\"id\", \"task\", \"candidate\"}");
   command->add_option("--out", arguments->out, "verdicts of --batch, one JSON object a line");
-  command->add_option("--config", arguments->config.files, "YAML files; their verify section counts");
-  command->add_option("--set", arguments->config.sets, "override one value: --set verify.workers=4")
-      ->allow_extra_args(false);
-  command->add_flag("--allow-weaker-sandbox", arguments->weaker,
-                    "continue where the sandbox is incomplete; verdicts say so");
+  arguments->config.add_named_to(*command, "verify, cases, stages, timing");
+  arguments->config.add_weaker_to(*command);
   command->callback([=, &run] {
     run = [=] {
       const VerifyArguments& a = *arguments;
@@ -80,8 +77,7 @@ void add_verify(CLI::App& app, Run& run) {
       if (batch != a.candidate.empty() || batch != a.task.empty()) {
         throw usage_error("give either a candidate and --task, or --batch and --out");
       }
-      Config config = load_config<Config>(a.config.files, a.config.sets);
-      if (a.weaker) config.verify.allow_weaker_sandbox = true;
+      Config config = a.config.load();
       auto verifier = Verifier::open(config.verify, make_verify_seams(config));
       if (!batch) return verify_one(a, *verifier);
       std::optional<Progress> bar;

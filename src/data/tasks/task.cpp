@@ -3,63 +3,13 @@
 
 #include <set>
 
-#include "base/error.h"
+#include "base/files/json_fields.h"
 #include "base/text.h"
 #include "data/python_source.h"
 
 namespace tritonrl {
 
 namespace {
-
-const Json* find(const Json& json, const char* key) {
-  auto it = json.find(key);
-  return it == json.end() || it->is_null() ? nullptr : &*it;
-}
-
-std::string text_field(const Json& json, const char* key, const std::string& where, bool required) {
-  const Json* value = find(json, key);
-  if (value == nullptr) {
-    if (!required) return "";
-    throw usage_error(cat("task has no field '", key, "'"), where);
-  }
-  if (!value->is_string()) throw usage_error(cat("task field '", key, "' must be a string"), where);
-  return value->get<std::string>();
-}
-
-int64_t whole_number(const Json& value, const std::string& name, const std::string& where) {
-  if (!value.is_number_integer()) throw usage_error(cat("task field '", name, "' must be a whole number"), where);
-  return value.get<int64_t>();
-}
-
-std::map<std::string, int64_t> sizes_field(const Json& json, const std::string& key, const std::string& where) {
-  std::map<std::string, int64_t> sizes;
-  const Json* value = find(json, key.c_str());
-  if (value == nullptr) return sizes;
-  if (!value->is_object()) throw usage_error(cat("task field '", key, "' must map constants to whole numbers"), where);
-  for (const auto& [name, number] : value->items()) {
-    sizes[name] = whole_number(number, cat(key, ".", name), where);
-    if (sizes[name] < 1) throw usage_error(cat("task field '", key, ".", name, "' must be at least 1"), where);
-  }
-  return sizes;
-}
-
-Recorded recorded_field(const Json& json, const std::string& where) {
-  Recorded recorded;
-  const Json* value = find(json, "recorded");
-  if (value == nullptr) return recorded;
-  if (!value->is_object()) throw usage_error("task field 'recorded' must be an object", where);
-  const Json* ops = find(*value, "compute_ops");
-  const Json* level = find(*value, "level");
-  if (ops == nullptr || level == nullptr) throw usage_error("task field 'recorded' lacks compute_ops or level", where);
-  recorded.compute_ops = whole_number(*ops, "recorded.compute_ops", where);
-  int64_t number = whole_number(*level, "recorded.level", where);
-  if (number < 1 || number > 3)
-    throw usage_error(cat("task field 'recorded.level' is ", number, ", not 1 to 3"), where);
-  recorded.level = static_cast<int>(number);
-  recorded.graph = text_field(*value, "graph", where, true);
-  recorded.loose_graph = text_field(*value, "loose_graph", where, true);
-  return recorded;
-}
 
 void check_source(const std::string& source, const std::string& where) {
   if (int64_t line = first_syntax_error(source); line > 0) {
@@ -76,52 +26,25 @@ void check_source(const std::string& source, const std::string& where) {
 
 }  // namespace
 
-Json to_json(const Task& task) {
-  Json json = {{"id", task.id},         {"level", task.level},       {"name", task.name},
-               {"source", task.source}, {"solution", task.solution}, {"graph_hash", task.graph_hash},
-               {"tiny", task.tiny},     {"origin", task.origin},     {"licence", task.licence}};
-  if (task.difficulty > 0) json["difficulty"] = task.difficulty;
-  // Left out where there is nothing to say, so that files of older versions and of this one look alike.
-  if (!task.larger.empty()) json["larger"] = task.larger;
-  if (!task.flags.empty()) json["flags"] = task.flags;
-  if (task.recorded.level > 0) {
-    json["recorded"] = {{"compute_ops", task.recorded.compute_ops},
-                        {"level", task.recorded.level},
-                        {"graph", task.recorded.graph},
-                        {"loose_graph", task.recorded.loose_graph}};
-  }
-  return json;
-}
+std::string Recorded::problem() const { return level < 1 || level > 3 ? cat("level is ", level, ", not 1 to 3") : ""; }
 
-Task task_from_json(const Json& json, const std::string& where) {
-  if (!json.is_object()) throw usage_error("a task must be a JSON object", where);
-  Task task;
-  task.id = text_field(json, "id", where, true);
-  if (task.id.empty()) throw usage_error("task field 'id' is empty", where);
-  task.source = text_field(json, "source", where, true);
-  const Json* level = find(json, "level");
-  if (level == nullptr) throw usage_error("task has no field 'level'", where);
-  int64_t number = whole_number(*level, "level", where);
-  if (number < 1 || number > 9) throw usage_error(cat("task field 'level' is ", number, ", not 1 to 9"), where);
-  task.level = static_cast<int>(number);
-  task.name = text_field(json, "name", where, false);
-  task.solution = text_field(json, "solution", where, false);
-  task.graph_hash = text_field(json, "graph_hash", where, false);
-  task.origin = text_field(json, "origin", where, false);
-  task.licence = text_field(json, "licence", where, false);
-  task.tiny = sizes_field(json, "tiny", where);
-  task.larger = sizes_field(json, "larger", where);
-  task.recorded = recorded_field(json, where);
-  if (const Json* flags = find(json, "flags")) {
-    if (!flags->is_array()) throw usage_error("task field 'flags' must be a list", where);
-    for (const Json& flag : *flags) {
-      if (!flag.is_string()) throw usage_error("task field 'flags' must be a list of texts", where);
-      task.flags.push_back(flag.get<std::string>());
+std::string Task::problem() const {
+  if (id.empty()) return "field \"id\" is empty";
+  if (level < 1 || level > 9) return cat("level is ", level, ", not 1 to 9");
+  for (const auto& [key, sizes] : {std::pair("tiny", &tiny), std::pair("larger", &larger)}) {
+    for (const auto& [name, size] : *sizes) {
+      if (size < 1) return cat("field \"", key, ".", name, "\" must be at least 1");
     }
   }
-  if (const Json* difficulty = find(json, "difficulty")) {
-    task.difficulty = whole_number(*difficulty, "difficulty", where);
-    if (task.difficulty < 1) throw usage_error("task field 'difficulty' must be at least 1", where);
+  return "";
+}
+
+Json to_json(const Task& task) { return json_of(task); }
+
+Task task_from_json(const Json& json, const std::string& where) {
+  Task task = from_json<Task>(json, "a task", where);
+  if (json.contains("difficulty") && task.difficulty < 1) {
+    throw usage_error("field \"difficulty\" of a task must be at least 1", where);
   }
   check_source(task.source, where);
   return task;

@@ -22,6 +22,16 @@ struct Recorded {
   int level = 0;            // By the rule of docs/data.md; 0 = not recorded.
   std::string graph;        // Content hash of the operator graph, sizes left out.
   std::string loose_graph;  // The same with constants left out as well.
+
+  bool operator==(const Recorded&) const = default;
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("compute_ops", self.compute_ops);
+    v("level", self.level);
+    v("graph", self.graph);
+    v("loose_graph", self.loose_graph);
+  }
+  std::string problem() const;
 };
 
 struct Task {
@@ -39,6 +49,25 @@ struct Task {
   std::string origin;              // Where it comes from, e.g. "synth seed 7", "KernelBench level 2".
   std::string licence;             // SPDX identifier.
   int64_t difficulty = 0;          // Exact number of compute nodes of its graph; 0 = not known.
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("id", self.id);
+    v("level", self.level);
+    v.lenient("name", self.name);
+    v("source", self.source);
+    v.lenient("solution", self.solution);
+    v.lenient("graph_hash", self.graph_hash);
+    v.lenient("tiny", self.tiny);
+    v.lenient("origin", self.origin);
+    v.lenient("licence", self.licence);
+    // Left out where there is nothing to say, so that files of older versions and of this one look alike.
+    v.optional("larger", self.larger);
+    v.optional("flags", self.flags);
+    v.optional("recorded", self.recorded);
+    v.optional("difficulty", self.difficulty);
+  }
+  std::string problem() const;
 };
 
 Json to_json(const Task& task);

@@ -250,7 +250,7 @@ TEST(MultiInputVerdict, AFailureThatNobodyAllowedIsTampering) {
 TEST(MultiInputVerdict, TheOriginalDecidesFirst) {
   const float wrong[4] = {2, -4, 6, 7};
   VerifyConfig config;
-  config.skip_stages = {"tiny_run"};
+  config.skip_stages = {Stage::kTinyRun};
   Verdict verdict = verify(
       [&](const Job& job, const std::string& nonce) {
         return job.kind == "interpret" ? interpret_answer(nonce, wrong) : honest_answer(job, nonce);

@@ -83,13 +83,5 @@ TEST_F(GgufImport, SaysWhatIsWrong) {
   EXPECT_FALSE(fs::exists(folder_ / "model"));
 }
 
-TEST(DType, RoundingIsExact) {
-  EXPECT_EQ(bf16_from_float(1.0f), 0x3f80);
-  EXPECT_EQ(bf16_from_float(std::bit_cast<float>(0x3f808000u)), 0x3f80) << "ties go to even";
-  EXPECT_EQ(bf16_from_float(std::bit_cast<float>(0x3f818000u)), 0x3f82);
-  EXPECT_EQ(bf16_from_float(std::bit_cast<float>(0x3f808001u)), 0x3f81);
-  EXPECT_EQ(bf16_from_float(std::bit_cast<float>(0x7fa00000u)), 0x7fc0) << "NaN stays NaN";
-}
-
 }  // namespace
 }  // namespace tritonrl::gguf_import_test

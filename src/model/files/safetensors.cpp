@@ -224,12 +224,6 @@ const TensorView& ModelFiles::require(std::string_view name, const std::vector<i
   return *view;
 }
 
-size_t ModelFiles::total_bytes() const {
-  size_t total = 0;
-  for (const auto& [name, view] : tensors_) total += view->bytes;
-  return total;
-}
-
 void write_safetensors(const fs::path& path, const std::vector<TensorToWrite>& tensors,
                        const std::map<std::string, std::string>& metadata) {
   std::vector<const TensorToWrite*> order;

@@ -61,7 +61,6 @@ class ModelFiles {
   // Throws Error (usage) when the tensor is missing or has another shape.
   const TensorView& require(std::string_view name, const std::vector<int64_t>& shape) const;
   const std::filesystem::path& folder() const { return folder_; }
-  size_t total_bytes() const;
 
  private:
   explicit ModelFiles(std::filesystem::path folder) : folder_(std::move(folder)) {}

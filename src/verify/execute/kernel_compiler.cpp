@@ -2,7 +2,6 @@
 #include "verify/execute/kernel_compiler.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <set>
 #include <thread>
@@ -10,12 +9,13 @@
 #include "base/check.h"
 #include "base/files/secure_hash.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "verify/verdict.h"
 
 namespace tritonrl {
 namespace {
 
-constexpr size_t kAtATime = 8;  // Jobs of one candidate.
+constexpr int64_t kAtATime = 8;  // Jobs of one candidate.
 
 using Kind = TraceArg::Kind;
 using Numbers = std::map<int64_t, int64_t>;  // Kernel index -> index among those that are sent.
@@ -221,26 +221,9 @@ Finding KernelCompiler::compile(const TraceFile& file, const std::vector<const C
   }
   std::vector<size_t> wanted(found.begin(), found.end());
   std::vector<Result> results(file.specs.size());
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr problem;
-  auto work = [&] {
-    try {
-      for (size_t i = next++; i < wanted.size(); i = next++) {
-        results[wanted[i]] = compile_one(file, wanted[i], until, run);
-      }
-    } catch (...) {
-      std::lock_guard lock(mutex);
-      problem = std::current_exception();
-    }
-  };
-  size_t cores = std::max<size_t>(std::thread::hardware_concurrency(), 1);
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min({wanted.size(), kAtATime, cores}); ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  if (problem) std::rethrow_exception(problem);
-
+  int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
+  parallel_for(wanted.size(), std::min(kAtATime, cores),
+               [&](size_t i) { results[wanted[i]] = compile_one(file, wanted[i], until, run); });
   if (compiler_s) {
     *compiler_s = 0;
     for (const Result& result : results) *compiler_s += result.seconds;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,21 @@ struct TimingResult {
   double clock_mhz = 0;                     // Median SM clock; 0 = not read.
   std::optional<int64_t> reference_bytes;   // What a forward pass takes at most beyond inputs and weights.
   std::optional<int64_t> candidate_bytes;   // The same of the candidate.
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("reference_s", self.reference_s);
+    v("candidate_s", self.candidate_s);
+    v("ratio", self.ratio);
+    v("speedup", self.speedup);
+    v("noise_band", self.noise_band);
+    v("readings", self.readings);
+    v.optional("interval", std::tie(self.ratio_low, self.ratio_high), std::tuple(0.0, 0.0));
+    v("discarded", self.discarded);
+    v.optional("clock_mhz", self.clock_mhz);
+    v.optional("reference_bytes", self.reference_bytes);
+    v.optional("candidate_bytes", self.candidate_bytes);
+  }
 };
 
 class TimingProtocol {

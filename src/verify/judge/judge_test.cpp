@@ -50,7 +50,7 @@ TEST_F(JudgeTest, JudgesWhatWasRunElsewhere) {
   auto ask = [&](const Json& outputs, const std::string& payload, const Json& changed = Json::array(), int damage = 0) {
     Json more = {{"outputs", outputs}, {"changed", changed}, {"damage", damage}};
     JudgeAnswer answer = lease.ask_about("compare", run, more, payload, 60);
-    return cat(to_string(answer.finding.rule()), ": ", human_text(answer.finding));
+    return cat(name_of(answer.finding.rule()), ": ", human_text(answer.finding));
   };
   auto add = [](PayloadWriter& writer, const at::Tensor& t) {
     return writer.add({from_torch(t.scalar_type()), t.sizes().vec(),

@@ -204,8 +204,6 @@ int64_t GuardedMemory::damage() {
   return words;
 }
 
-size_t GuardedMemory::held_bytes() { return state().held; }
-
 size_t GuardedMemory::live_bytes() { return state().alive; }
 
 size_t GuardedMemory::peak_bytes() { return state().peak; }

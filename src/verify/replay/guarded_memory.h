@@ -31,7 +31,6 @@ class GuardedMemory {
   // live buffer counts again until new_poison() repaints it. Waits for the device.
   static int64_t damage();
 
-  static size_t held_bytes();
   // Bytes of live buffers as they were asked for, and the most of that since the last reset_peak().
   static size_t live_bytes();
   static size_t peak_bytes();

@@ -67,7 +67,7 @@ bool is_childs(Rule rule) {
 
 Finding read_failure(const Json& json) {
   strict::object(json, "failure", {"rule", "phase", "message"}, {"kernel", "line"});
-  auto rule = rule_from_string(strict::text(json["rule"], "rule", 64));
+  auto rule = named<Rule>(strict::text(json["rule"], "rule", 64));
   std::string phase = strict::text(json["phase"], "phase", 64);
   if (!rule || !is_childs(*rule) || !one_of(phase, {"import", "init", "forward", "compile", "launch"})) {
     throw Tainted{"an unknown kind of failure"};
@@ -149,11 +149,6 @@ std::string text(const Json& json, const char* where, size_t max_bytes) {
   const auto& value = json.get_ref<const std::string&>();
   if (value.size() > max_bytes) throw Tainted{cat(where, " is longer than ", max_bytes, " bytes")};
   return value;
-}
-
-bool boolean(const Json& json, const char* where) {
-  if (!json.is_boolean()) throw Tainted{cat(where, " is not true or false")};
-  return json.get<bool>();
 }
 
 std::vector<int64_t> sizes(const Json& json, const char* where, int64_t low, int64_t high, size_t max_dims) {

@@ -105,7 +105,6 @@ const Json& object(const Json& json, const char* where, std::initializer_list<co
 const Json& array(const Json& json, const char* where, size_t max_size);
 int64_t integer(const Json& json, const char* where, int64_t low, int64_t high);
 std::string text(const Json& json, const char* where, size_t max_bytes);
-bool boolean(const Json& json, const char* where);
 std::vector<int64_t> sizes(const Json& json, const char* where, int64_t low, int64_t high, size_t max_dims = 16);
 Dtype dtype(const Json& json, const char* where);
 // Product of sizes; Tainted beyond 2^40.
@@ -169,7 +168,6 @@ Nest<BlobView> tensors_from(const Json& structure, std::string_view area);
 // Appends bytes and tensors to a payload, and makes references into it.
 class PayloadWriter {
  public:
-  void add_bytes(std::string_view bytes) { payload_ += bytes; }
   Json add(const BlobView& tensor);
   std::string take() { return std::move(payload_); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stopping early must change what is spent and nothing else: random scripts of a candidate's jobs, verified both ways.
-#include "ext/staged_evaluation/staged_evaluation.h"
+#include "verify/stage_order.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "support/made_up_finding.h"
 #include "verify/verifier.h"
 
-namespace tritonrl::staged_evaluation::staged_evaluation_test {
+namespace tritonrl::stage_order_test {
 namespace {
 
 StageResult result(Stage stage, Outcome outcome) { return {stage, 0, made_up_finding(outcome)}; }
@@ -127,4 +127,4 @@ TEST(Staged, SameVerdictAsEveryStageForLessWork) {
 }
 
 }  // namespace
-}  // namespace tritonrl::staged_evaluation::staged_evaluation_test
+}  // namespace tritonrl::stage_order_test

@@ -39,10 +39,10 @@ std::string times(const std::string& a, const std::string& b) { return b == "1" 
 KernelText::KernelText(FileText& file, int kernel, std::string name)
     : file_(file), kernel_(kernel), name_(std::move(name)) {
   for (const char* word :
-       {"tl",     "triton",     "torch", "pid",  "off",    "offs",    "mask",  "acc",   "row",     "cols",
-        "BLOCK",  "BLOCK_SIZE", "BM",    "BN",   "BK",     "ROWS",    "k",     "kh",    "kw",      "ci",
-        "k0",     "v",          "ok",    "part", "larger", "smaller", "pid_m", "pid_n", "tiles_n", "batch",
-        "row_ok", "col_ok",     "if",    "in",   "or",     "is",      "as"}) {
+       {"tl",    "triton",     "torch",  "pid",     "off",        "offs",    "mask", "acc",   "row",    "cols",
+        "BLOCK", "BLOCK_SIZE", "BM",     "BN",      "BK",         "ROWS",    "k",    "kd",    "kh",     "kw",
+        "ci",    "k0",         "v",      "ok",      "if",         "in",      "or",   "is",    "as",     "part",
+        "pid_m", "pid_n",      "larger", "smaller", "multiplied", "tiles_n", "id",   "batch", "row_ok", "col_ok"}) {
     names_.insert(word);
   }
 }
@@ -310,10 +310,10 @@ std::string KernelText::row(int id) {
   const Node& node = graph()[id];
   CHECK(!row_index.empty()) << node.op->name << " outside of a row kernel";
   const Shape& full = graph()[node.operands[0]].shape;
-  std::string text = node.op->triton, x = value(node.operands[0], row_place), y;
+  std::string text = node.op->triton, x = value(node.operands[0], row_place), y, z;
   std::string m = text.find("{m}") != std::string::npos ? masked(x, node.op->fill) : "";
   size_t tensors = static_cast<size_t>(node.op->arity);
-  if (tensors == 2) {
+  if (tensors >= 2) {
     const Node& second = graph()[node.operands[1]];
     Place rows = row_place;
     if (!(second.shape == full)) {  // A class index a row.
@@ -322,6 +322,8 @@ std::string KernelText::row(int id) {
     }
     y = value(node.operands[1], rows);
   }
+  if (tensors == 3) z = value(node.operands[2], row_place);
+  if (text.find("{m3}") != std::string::npos) text = replace_all(text, "{m3}", masked(z, node.op->fill));
   if (text.find("{m2}") != std::string::npos) text = replace_all(text, "{m2}", masked(y, node.op->fill));
   if (text.find("{t}") != std::string::npos)
     text = replace_all(text, "{t}", fresh(node.op->fill[0] == 'f' ? "top" : "mean"));
@@ -331,7 +333,8 @@ std::string KernelText::row(int id) {
   text = replace_all(replace_all(text, "{n}", row_count), "{m}", m);
   if (text.find("larger") != std::string::npos) helper("larger", "a, b", "tl.maximum(a, b)");
   if (text.find("smaller") != std::string::npos) helper("smaller", "a, b", "tl.minimum(a, b)");
-  std::vector<std::string> lines = split(fill_template(text, {x, y}, node.numbers), '\n');
+  if (text.find("multiplied") != std::string::npos) helper("multiplied", "a, b", "a * b");
+  std::vector<std::string> lines = split(fill_template(text, {x, y, z}, node.numbers), '\n');
   comment(node.op->name + " along the row");
   for (size_t i = 0; i + 1 < lines.size(); ++i) line(lines[i]);
   std::string stem = style().names == 1 ? node.op->name + "_out" : node.op->scalar_rows ? "total" : "r";
@@ -384,8 +387,13 @@ std::string KernelText::moved(int id, const Place& place) {
       to.flat_mask = place.flat_mask;
       to.of = from;
     }
-  } else if (name == "unsqueeze") {
-    to.at.erase(to.at.begin() + static_cast<std::ptrdiff_t>(dim()));
+  } else if (name == "unsqueeze" || name == "squeeze") {
+    auto at = to.at.begin() + static_cast<std::ptrdiff_t>(dim());
+    if (name == "squeeze") {
+      to.at.insert(at, Coord());
+    } else {
+      to.at.erase(at);
+    }
     if (!place.flat.empty() && place.of == node.shape) {
       to.flat = place.flat;
       to.flat_mask = place.flat_mask;
@@ -419,6 +427,11 @@ std::string KernelText::moved(int id, const Place& place) {
     Place cell;
     cell.at = {{token, mask_of(graph()[node.operands[0]].shape, where)}, place.at.back()};
     return value(node.operands[1], cell);
+  } else if (name == "diag_matmul") {
+    Place diagonal;
+    diagonal.at = {place.at[0]};
+    std::string x = value(node.operands[0], place), factor = value(node.operands[1], diagonal);
+    return assign("scaled", cat(factor, " * ", x));
   } else if (name == "stack" || name == "cat") {
     size_t d = dim();
     Coord c = place.at[d];

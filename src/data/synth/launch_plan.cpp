@@ -10,7 +10,35 @@ namespace tritonrl::graphs {
 
 namespace {
 
-// Losses become a pointwise or row operator and a reduction over everything.
+// softmax(scale * q k^T) v, the scores and weights in float32. Returns the last product, which is not added yet.
+Node attention_parts(TensorGraph& out, std::vector<int>& from, const Node& node) {
+  auto part = [&](const char* op, std::vector<int> operands) {
+    Node made;
+    made.op = find_operator(op);
+    made.operands = std::move(operands);
+    made.type = Type::kFloat32;
+    made.shape = out[made.operands[0]].shape;
+    return made;
+  };
+  auto add = [&](Node made) {
+    from.push_back(-1);
+    return out.add(std::move(made));
+  };
+  Node scores = part("matmul", {node.operands[0], node.operands[1]});
+  scores.shape.back() = out[node.operands[1]].shape[scores.shape.size() - 2];
+  scores.ints["transposed"] = 1;
+  Node scaled = part("mul_scalar", {add(std::move(scores))});
+  scaled.numbers = node.numbers;
+  Node weights = part("softmax", {add(std::move(scaled))});
+  weights.dims = {static_cast<int>(weights.shape.size()) - 1};
+  Node result = part("matmul", {add(std::move(weights)), node.operands[2]});
+  result.ints["transposed"] = 0;
+  result.shape = node.shape;
+  result.type = node.type;
+  return result;
+}
+
+// Losses become a pointwise or row operator and a reduction over everything; attention two products and a softmax.
 TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from) {
   TensorGraph out;
   out.symbols = graph.symbols;
@@ -33,6 +61,9 @@ TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from) {
       whole.operands = {out.add(std::move(each))};
       from.push_back(-1);
       now[i] = out.add(std::move(whole));
+    } else if (node.op != nullptr && node.op->name == "scaled_dot_product_attention") {
+      Node result = attention_parts(out, from, node);
+      now[i] = out.add(std::move(result));
     } else {
       now[i] = out.add(std::move(node));
     }

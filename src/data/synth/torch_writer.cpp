@@ -26,7 +26,7 @@ std::string over_text(const TensorGraph& graph, const Node& node) {
   if (node.dims.size() == rank && node.op->name != "logsumexp") return "";
   std::vector<std::string> dims;
   for (int dim : node.dims) dims.push_back(dim_name(dim, rank));
-  if (node.dims.size() == 2) dims = {cat(node.dims[0]), cat(node.dims[1])};
+  if (dims.size() >= 2) dims.back() = cat(node.dims.back());
   auto keep = node.ints.find("keepdim");
   return cat(", dim=", dims.size() == 1 ? dims[0] : "(" + join(dims, ", ") + ")",
              keep != node.ints.end() && keep->second ? ", keepdim=True" : "");
@@ -41,12 +41,14 @@ std::string slice_text(const Node& node) {
 
 // The torch expression of a compute node over the given operand texts.
 std::string expression(const TensorGraph& graph, const Node& node, const std::vector<std::string>& operands) {
-  std::string text = node.op->torch;
+  std::string text = node.torch();
   size_t rank = graph[node.operands[0]].shape.size();
   if (node.op->name == "matmul" && node.ints.at("transposed")) text = "torch.matmul({x}, {y}.transpose(-2, -1))";
   if (node.op->name == "unsqueeze") rank = 0;
   auto sub = [&](const char* key, const std::string& value) { text = replace_all(text, key, value); };
-  sub("{over}", over_text(graph, node));
+  std::string over = over_text(graph, node);
+  sub("{over}", over);
+  sub("{along}", over.empty() ? "" : over.substr(2));
   if (!node.dims.empty()) {
     sub("{dim}", node.op->name == "stack" ? cat(node.dims[0]) : dim_name(node.dims[0], rank));
     if (text.find("{dim0}") != std::string::npos) {
@@ -200,13 +202,13 @@ std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng
     if (kept) texts[0] = "r";  // From the second node on.
     auto users = graph.users(static_cast<int>(i));
     bool single = users.size() == 1 && !graph.is_output(static_cast<int>(i));
-    if (nested && single && is_call(node.op->torch) && text.size() < 50) {
+    if (nested && single && is_call(node.torch()) && text.size() < 50) {
       const Node& user = graph[users[0]];
       size_t slot = static_cast<size_t>(std::find(user.operands.begin(), user.operands.end(), static_cast<int>(i)) -
                                         user.operands.begin());
       std::string key = cat("{", "xyz"[std::min<size_t>(slot, 2)], "}");
       bool twice = std::count(user.operands.begin(), user.operands.end(), static_cast<int>(i)) > 1;
-      if (!twice && count_of(user.op->torch, key) == 1) {
+      if (!twice && count_of(user.torch(), key) == 1) {
         texts[i] = text;
         continue;
       }

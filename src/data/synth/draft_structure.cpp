@@ -210,7 +210,7 @@ int build_diagonal(Draft& draft, const Operator& op, int x) {
   return draft.compute(std::move(node), samples, -bound, bound);
 }
 
-// Queries x, keys and values of their own. The scale is 1 / sqrt(width), said where the width differs by size.
+// Queries x, keys and values of their own. The scale is 1 / sqrt(width) unless another is said.
 int build_attention(Draft& draft, const Operator& op, int x) {
   if (!draft.usable(x) || draft.rank(x) < 3 || draft.rank(x) > 4) return -1;
   const Shape shape = draft.shape(x);
@@ -222,13 +222,18 @@ int build_attention(Draft& draft, const Operator& op, int x) {
   node.shape = shape;
   node.operands = {x, draft.input(shape), draft.input(shape)};
   if (node.operands[1] < 0 || node.operands[2] < 0 || draft.too_much(shape, 2 * time.full)) return -1;
-  node.numbers = draft.pick(op.attributes);
   draft.write(node);
+  double columns = static_cast<double>(width.full), scale = 1 / std::sqrt(columns);
+  if (draft.chance(0.6)) {
+    node.call = replace_all(node.call, ", scale={a}", "");
+  } else {
+    node.numbers = draft.pick(op.attributes);
+    scale = node.numbers[0];
+  }
   // A weighted mean: as many values as their weights let through.
   double squares = 0;
   for (double v : draft.values(x).samples) squares += v * v / kSamples;
-  double sharp =
-      std::exp(std::min(20.0, squares * static_cast<double>(width.full) * node.numbers[0] * node.numbers[0]));
+  double sharp = std::exp(std::min(20.0, squares * columns * scale * scale));
   double effective = std::max(1.0, static_cast<double>(time.full) / sharp);
   return draft.compute(std::move(node), normal_samples(draft, 1 / std::sqrt(effective)), -5, 5);
 }
@@ -292,6 +297,11 @@ int build_move(Draft& draft, const Operator& op, int x) {
     if (rank < 3) return -1;
     int from = rank == 4 && draft.chance(0.3) ? 2 : 1;
     node.ints["from"] = from;
+    std::vector<std::string> forms = {op.torch, op.torch};
+    if (from == 1) forms.emplace_back("{x}.reshape({x}.shape[0], -1)");
+    // A view needs what lies in memory as it came.
+    if (from == 1 && draft.graph[x].kind == Node::Kind::kInput) forms.emplace_back("{x}.view({x}.size(0), -1)");
+    node.call = draft.pick(forms);
     node.shape.assign(shape.begin(), shape.begin() + from);
     node.shape.push_back(product(Shape(shape.begin() + from, shape.end())));
   } else if (name == "squeeze") {

@@ -284,6 +284,9 @@ std::string KernelText::pointwise(int id, const Place& place) {
   }
   std::string text = node.op->triton;
   for (size_t i = 0; i < parameters.size(); ++i) text = replace_all(text, cat("{p", i, "}"), parameters[i]);
+  if (text.find("{scale}") != std::string::npos) {
+    text = replace_all(text, "{scale}", size("scale", node.module_dims.at(0).text + " ** -0.5"));
+  }
   static const std::vector<std::vector<std::string>> kStems = {{"v"}, {""}, {"t"}, {"val"}};
   const std::string& chosen = kStems[static_cast<size_t>(style().names)][0];
   std::string stem = chosen.empty() ? node.op->name + "_out" : chosen;

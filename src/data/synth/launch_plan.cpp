@@ -10,6 +10,19 @@ namespace tritonrl::graphs {
 
 namespace {
 
+// x / sqrt(width), the width in module_dims: a number that the wrapper computes.
+const Operator& scale_by_width() {
+  static const Operator op = [] {
+    Operator made;
+    made.name = "scale";
+    made.family = "elementwise";
+    made.work = Work::kPointwise;
+    made.triton = "{x} * {scale}";
+    return made;
+  }();
+  return op;
+}
+
 // softmax(scale * q k^T) v, the scores and weights in float32. Returns the last product, which is not added yet.
 Node attention_parts(TensorGraph& out, std::vector<int>& from, const Node& node) {
   auto part = [&](const char* op, std::vector<int> operands) {
@@ -29,6 +42,10 @@ Node attention_parts(TensorGraph& out, std::vector<int>& from, const Node& node)
   scores.ints["transposed"] = 1;
   Node scaled = part("mul_scalar", {add(std::move(scores))});
   scaled.numbers = node.numbers;
+  if (node.numbers.empty()) {
+    scaled.op = &scale_by_width();
+    scaled.module_dims = {node.shape.back()};
+  }
   Node weights = part("softmax", {add(std::move(scaled))});
   weights.dims = {static_cast<int>(weights.shape.size()) - 1};
   Node result = part("matmul", {add(std::move(weights)), node.operands[2]});

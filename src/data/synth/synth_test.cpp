@@ -13,6 +13,7 @@
 #include "base/process/build_paths.h"
 #include "base/text.h"
 #include "data/python_source.h"
+#include "data/synth/coverage.h"
 #include "data/synth/draw.h"
 #include "data/synth/graph_synth.h"
 #include "data/synth/launch_plan.h"
@@ -187,6 +188,47 @@ TEST(Graphs, VariedStreamStaysAsItWas) {
   EXPECT_EQ(content_hash(all), "ddb29c016af52347043c3d6752baf346");
 }
 
+TEST(Graphs, PlainStreamStaysAsItWas) {
+  SynthConfig config;
+  config.style = SynthStyle::kPlain;
+  std::string all;
+  for (const Task& task : make(config, 600)) all += json_line(to_json(task)) + "\n";
+  EXPECT_EQ(content_hash(all), "f3534a3d23b296576ac994c59193873d");
+}
+
+TEST(Coverage, ComparesWhatALibraryMustHave) {
+  Task task;
+  task.id = "a";
+  task.source = R"PY(
+import math
+import torch.nn as nn
+class Block(nn.Module):
+    def __init__(self, width):
+        super(Block, self).__init__()
+        self.conv = nn.ConvTranspose3d(width // 3 % 7, width, 3)
+        self.cell = nn.GRUCell(width, width)
+    def forward(self, x):
+        return self.conv(x) / math.sqrt(x.size(1))
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(8), nn.Dropout(0.5))
+    def forward(self, x):
+        return torch.mul(self.blocks(x), torch.min(x, dim=1)[0]) @ x
+def get_inputs():
+    return [torch.bernoulli(3)]
+)PY";
+  EXPECT_THAT(library_operators(task.source), testing::UnorderedElementsAre("ConvTranspose3d", "GRUCell", "Sequential",
+                                                                            "Dropout", "/", "size", "mul", "min", "@"));
+  Task simple = task;
+  simple.id = "b";
+  simple.source = replace_all(task.source, "nn.GRUCell(width, width)", "nn.AdaptiveAvgPool2d(1)");
+  auto coverage = operator_coverage({task, simple});
+  EXPECT_EQ(coverage.levels.at(1).tasks, 2);
+  EXPECT_EQ(coverage.levels.at(1).covered, 1);
+  EXPECT_THAT(coverage.missing, testing::ElementsAre(testing::Pair("grucell", testing::ElementsAre("a"))));
+}
+
 SynthConfig plain(const std::vector<std::string>& words) {
   SynthConfig config;
   config.style = SynthStyle::kPlain;
@@ -357,6 +399,49 @@ TEST(Graphs, SolutionsComputeWhatSourcesDo) {
   config.dtypes = {"float32"};
   config.only_covered = true;
   expect_same_answers(make(config, 120));
+}
+
+// Convolutions and pools in all dimensions, transposed, grouped, dilated; products of all layouts; and what follows
+// them.
+TEST(Graphs, WindowsAndProductsComputeWhatSourcesDo) {
+  SynthConfig config;
+  config.dtypes = {"float32"};
+  config.only_covered = true;
+  config.level1_share = 0.8;
+  config.max_nodes = 2;
+  config.seed = 3;
+  config.operators = {"conv",
+                      "pool",
+                      "norm",
+                      "matmul_tn",
+                      "matmul_nt",
+                      "matmul_tt",
+                      "batched_matmul",
+                      "batched_matmul_nt",
+                      "shared_matmul",
+                      "diag_matmul",
+                      "scaled_dot_product_attention",
+                      "triplet_margin_loss",
+                      "max_dim",
+                      "min_dim",
+                      "prod",
+                      "spatial_mean",
+                      "spatial_sum",
+                      "dropout"};
+  auto tasks = make(config, 130);
+  std::set<std::string> missing;
+  for (const Operator* op : select_operators(config.operators)) missing.insert(op->name);
+  bool grouped = false, dilated = false, tuples = false, padded = false;
+  for (const Task& task : tasks) {
+    std::erase_if(missing, [&](const std::string& name) { return task.name.find(name) != std::string::npos; });
+    grouped |= task.source.find("groups=2") != std::string::npos;
+    dilated |= task.source.find("dilation=") != std::string::npos;
+    tuples |= task.source.find("stride=(") != std::string::npos;
+    padded |= task.source.find("output_padding=") != std::string::npos;
+  }
+  EXPECT_THAT(missing, testing::IsEmpty());
+  EXPECT_TRUE(grouped && dilated && tuples && padded);
+  expect_same_answers(tasks);
 }
 
 TEST(Plain, SolutionsComputeWhatSourcesDo) {

@@ -3,7 +3,7 @@
 # From nothing to a trained policy: installs what is missing, builds, brings the small model in, runs SFT -> RL ->
 # evaluation, writes runs/quickstart/report.html. Safe to run again: what is done is not done twice.
 #
-#   ./quickstart.sh                      the whole of it, about 16 minutes the first time on two cores
+#   ./quickstart.sh                      the whole of it, about 15 minutes the first time on two cores
 #   ./quickstart.sh --set KEY=VALUE ...  arguments go to `tritonrl train configs/quickstart.yaml`
 #   ./quickstart.sh --help
 set -euo pipefail

@@ -192,7 +192,7 @@ def stages(candidates, batches):
                 lines.append((name, what, len(values), seconds(middle(values)), seconds(p95(values))))
         recorded = [stage_seconds(v, "compile") - v["triton_compile_s"] for v in batch.verdicts.values() if v["correct"] and v.get("triton_compile_s") is not None]
         if recorded:
-            lines.append((name, "trace, of those that pass, less Triton's compile time", len(recorded), seconds(middle(recorded)), seconds(p95(recorded))))
+            lines.append((name, "recording, of those that pass, less Triton's compile time", len(recorded), seconds(middle(recorded)), seconds(p95(recorded))))
     print("Our stages.\n")
     rows_of(("run", "stage", "n", "median", "p95"), lines)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The verifier's helpers beside the programs: the jail that fork servers run in, and the library their children sandbox
-# themselves with. Both are free of the other rooms, so that they stay small and start fast.
+# The verifier's generated header (trace_limits.cmake).
 target_include_directories(verify PRIVATE ${CMAKE_BINARY_DIR}/generated)
 
+# The verifier's helpers beside the programs: the jail that fork servers run in, and the library their children sandbox
+# themselves with. Both are free of the other rooms, so that they stay small and start fast.
 add_library(tritonrl_sandbox SHARED ${CMAKE_SOURCE_DIR}/src/verify/sandbox/sandbox_abi.cpp)
 target_include_directories(tritonrl_sandbox PRIVATE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(tritonrl_sandbox PRIVATE seccomp)

@@ -385,7 +385,7 @@ TEST_F(DataCommands, LintFlagsWhatIsOfNoUse) {
 }
 
 TEST_F(DataCommands, LabelRecordsGraphsByWhichALeakIsFound) {
-  // The same graph in other words: only a trace shows it.
+  // The same graph written in another way: only its trace shows it.
   Json heldout = variant("heldout", "return x * torch.sigmoid(x)",
                          "gate = x.sigmoid()\n        unused = gate + 1\n        return torch.mul(x, gate)");
   Json unlike = variant("unlike", "x * torch.sigmoid(x)", "torch.cumsum(x, dim=1)");

@@ -118,8 +118,8 @@ TEST_P(Gpu, RecordedStepsEqualWholeSequences) {
   }
 }
 
-// The default dtype, and an 8-bit base with its adapter beside it, over more positions than one trace sees: against
-// the same steps unrecorded (the logits are wanted in another order, so they count as a prompt's).
+// The default dtype, and an 8-bit base with its adapter beside it, over more positions than one recorded step sees:
+// against the same steps unrecorded (the logits are wanted in another order, so they count as a prompt's).
 TEST_P(Gpu, RecordedStepsEqualUnrecordedOnes) {
   for (bool int8 : {false, true}) {
     LoadOptions options;
@@ -145,7 +145,7 @@ TEST_P(Gpu, RecordedStepsEqualUnrecordedOnes) {
   }
 }
 
-// Memory that traces took is there for the next ones.
+// Memory that recorded steps took is there for the next ones.
 TEST_P(Gpu, DecodersLeaveNothingBehind) {
   auto* allocator = at::getDeviceAllocator(at::kCUDA);
   auto reserved = [&] {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Case: one trace of a candidate's ModelNew, from the import of its file to what forward() returns.
+# Case: records a candidate's ModelNew for one case, from the import of its file to what forward() returns.
 import contextlib
 import os
 import time
@@ -18,7 +18,7 @@ from wire import DTYPES, content_hash, decode_init, dtype_name
 
 
 class Case:
-    """One trace of forward(): its own module import, because constants may be rebound."""
+    """Records forward() once, with a module import of its own, because constants may be rebound."""
 
     def __init__(self, args, spec, session, work):
         self.args, self.spec, self.session, self.work = args, spec, session, work
@@ -219,9 +219,9 @@ class Case:
         started = time.perf_counter()
         try:
             with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), recorder.fake_mode, recorder:
-                recorder.trace = True
+                recorder.recording = True
                 yield
-                recorder.trace = False
+                recorder.recording = False
         except NeedRealInit:
             raise
         except BaseException:
@@ -229,7 +229,7 @@ class Case:
                 raise recorder.sticky
             raise
         finally:
-            recorder.trace = False
+            recorder.recording = False
             fake_cuda.recorder = self.session.recorder = None
             compiled = self.session.compile_seconds - compiled_before
             self._add_seconds("compile", compiled)
@@ -256,7 +256,7 @@ class Case:
     def _forward(self, model, recorder, inputs, entries):
         with self._on_tape(recorder, "forward"):
             out = model(*inputs)
-            recorder.trace = False
+            recorder.recording = False
             outputs = recorder.structure(out)
         for name, real in recorder.constants:
             self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),

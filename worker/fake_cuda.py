@@ -58,7 +58,7 @@ def host_read(what):
 
 def move(tensor, device):
     """`tensor` as seen from `device` (None = where it is)."""
-    if device is None or recorder is None or not recorder.trace or recorder.all_on_cuda:
+    if device is None or recorder is None or not recorder.recording or recorder.all_on_cuda:
         return tensor
     to_cuda = names_cuda(device)
     if to_cuda != on_host(tensor):
@@ -104,7 +104,7 @@ def _type(tensor, dtype=None, non_blocking=False, **_):
 
 def _read(name):
     def call(tensor, *args, **kwargs):
-        if recorder is not None and recorder.trace:
+        if recorder is not None and recorder.recording:
             tensor = recorder.read(tensor)
             if tensor is None:
                 host_read(name)

@@ -30,12 +30,12 @@ def ask(control, request, descriptors=()):
 
 
 def await_ready(control):
-    """Blocks until the server can fork; False when it never will."""
+    """Blocks until the fork server can fork; False when it never will."""
     return control.recv(4096) == b"ready"
 
 
 def run(control, mode, sandbox):
-    """The server's life: warm up, then fork until the broker is gone."""
+    """The fork server's life: warm up, then fork until the broker is gone."""
     from warm_up import collapse_heap, warm_up  # Imports torch; Triton only once TRITON_INTERPRET is set.
     if mode == "interpret":
         os.environ["TRITON_INTERPRET"] = "1"

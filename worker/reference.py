@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ReferenceCase: a trace of a task's own module.
+# ReferenceCase: records a task's own module for one case.
 import os
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Session: what one trace job has seen of Triton. Kernels, launches, cubins or specs (what a cubin is made from).
+# Session: what one `record` job has seen of Triton. Kernels, launches, cubins or specs (what a cubin is made from).
 import dataclasses
 import hashlib
 import json
@@ -141,7 +141,7 @@ class Session:
 
     def launch(self, function, grid, values, num_warps, num_stages, **image):
         """`image`: cubin=index or None, and spec=index where nothing was compiled."""
-        if self.recorder is None or not (self.recorder.trace or self.collected is not None):
+        if self.recorder is None or not (self.recorder.recording or self.collected is not None):
             return
         grid = [operator.index(size) for size in grid]
         if any(size < 0 or size > limit for size, limit in zip(grid, MAX_GRID)):

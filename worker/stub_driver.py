@@ -189,7 +189,7 @@ def _autotuned(plain):
     """Launches every configuration off the tape, then the first that compiles on it, with all of them as choices."""
     def run(tuner, *args, **kwargs):
         now = session.current
-        if now is None or now.recorder is None or not now.recorder.trace or now.collected is not None:
+        if now is None or now.recorder is None or not now.recorder.recording or now.collected is not None:
             return plain(tuner, *args, **kwargs)
         tuner.nargs = dict(zip(tuner.arg_names, args))
         configs = tuner.prune_configs(kwargs)[:MAX_CHOICES] if len(tuner.configs) > 1 else tuner.configs

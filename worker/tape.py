@@ -46,7 +46,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self, fake_mode):
         super().__init__()
         self.fake_mode = fake_mode
-        self.trace = False
+        self.recording = False
         self.phase = "forward"
         self.all_on_cuda = False    # In __init__ and get_inputs(): what they make is moved to the GPU before forward().
         self.known = KnownValues(self)
@@ -177,11 +177,11 @@ class Recorder(TorchDispatchMode):
     @contextlib.contextmanager
     def paused(self):
         """Nothing is recorded inside: the autotuner tries configurations."""
-        saved, self.trace = self.trace, False
+        saved, self.recording = self.recording, False
         try:
             yield
         finally:
-            self.trace = saved
+            self.recording = saved
 
     # --- ATen calls.
 
@@ -195,7 +195,7 @@ class Recorder(TorchDispatchMode):
         with fake_cuda.truth():
             if func is torch.ops.prim.device.default:
                 return args[0].device
-            if not self.trace or func.namespace == "prim":
+            if not self.recording or func.namespace == "prim":
                 return func(*args, **kwargs)
             try:
                 if fake_cuda.names_cuda(kwargs.get("device")):  # torch.ops.aten.* called directly: no function mode.

@@ -16,7 +16,7 @@
 //   v.renamed("old", "section.new");                     a key of former versions: refused, and the new one named
 // Enums are written by name (base/enum_names.h).
 //
-// Goals: one declaration a field; errors a typo can be mended from; printing a config gives a file that loads to the
+// Goals: one declaration a field; errors that name what was meant; printing a config gives a file that loads to the
 // same config. Non-goals: aliases, includes, variables, environment look-ups. Rejected: flag libraries (a second
 // declaration a field), protobuf (a build step), reflection macros (unreadable errors).
 #pragma once

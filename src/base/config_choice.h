@@ -2,9 +2,8 @@
 // A seam in a config: `type` names one of several implementations, and each of them owns the section of its name.
 //
 //   ConfigChoice<TaskSampler, std::vector<Task>> sampler{"fixed_mix"};
-//   sampler.add<FixedMix>("fixed_mix", "a constant share of level 2");   // FixedMix::Config lists its keys, if it has
-//   any sampler.add<Adaptive>("adaptive", "...");                            // From elsewhere: the section does not
-//   name it.
+//   sampler.add<FixedMix>("fixed_mix", "a constant share of level 2");   // FixedMix::Config lists its keys, if any.
+//   sampler.add<Adaptive>("adaptive", "...");   // From elsewhere: the section does not name it.
 //
 //   sampler: {type: adaptive, adaptive: {window: 100}}
 //

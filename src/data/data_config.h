@@ -21,6 +21,7 @@ struct DataConfig {
   graphs::SynthConfig synth;
   SplitConfig split;
   SamplerChoice sampler;
+  double verify_share = 1;            // Of the supervised tasks; the others are taught unverified.
   TaskFileConfig train, rl, heldout;  // In place of the synthesiser's splits, each where its file is named.
   std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "near"};
   template <class V>
@@ -38,11 +39,14 @@ struct DataConfig {
     v("train", train, "supervised tasks from a file; they need solutions");
     v("rl", rl, "tasks to sample rollouts for, from a file");
     v("heldout", heldout, "evaluation tasks from a file (see eval.tasks too)");
+    v("verify_share", verify_share,
+      "share of the supervised solutions that are verified before they are taught; what fails is left out");
     v("refuse_leaks", refuse_leaks,
       "classes of leaks that stop a run, where tasks come from files (data/tasks/leaks.h)");
     v("sampler", sampler, "which tasks a step of reinforcement learning works on");
   }
   void validate() const {
+    if (!(verify_share > 0 && verify_share <= 1)) throw usage_error("verify_share must be above 0, and at most 1");
     if (feedback_chars < 100) throw usage_error("feedback_chars must be at least 100");
     for (const std::string& kind : refuse_leaks) {
       if (kind == "graph" || kind == "source" || kind == "constants" || kind == "near") continue;

@@ -8,7 +8,7 @@
 
 namespace tritonrl {
 
-// Two texts with one {{feedback}} place holder each: above a line "---" for an answer that is to be mended, below it
+// Two texts with one {{feedback}} place holder each: above a line "---" for an answer that is to be corrected, below it
 // for one that is correct and may become faster. Without that line one text serves both.
 class FeedbackPrompt {
  public:

@@ -46,7 +46,7 @@ void add_task(std::vector<EvalRecord>& records, const std::string& task, int lev
   for (int i = 0; i < n; ++i) records.push_back(i < correct ? pass(task, level, i) : fail(task, level, i));
 }
 
-// Three conversations of one task: right at once; mended at turn 2; a fault at turn 2. A fourth never gets it right.
+// Three conversations of one task: right at once; corrected at turn 2; a fault at turn 2. A fourth never gets it right.
 TEST(Metrics, TurnsCountWithinAndOnlyThere) {
   std::vector<EvalRecord> records = {pass("a", 1, 0), fail("a", 1, 1), fail("a", 1, 2), fail("a", 1, 3)};
   LevelMetrics before = make_row("rl", records).levels["all"];

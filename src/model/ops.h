@@ -27,7 +27,7 @@ struct Linear {
   int64_t outputs = 0, inputs = 0;
   at::Tensor weight_NK;                         // Plain, compute dtype. On the CPU undefined once packed.
   at::Tensor packed;                            // CPU only.
-  at::Tensor packed_transpose;                  // CPU only; see enable_gradient.
+  at::Tensor packed_transpose;                  // CPU only, for training: gradients of x need it.
   at::Tensor bias_N;                            // Float; undefined = none.
   at::Tensor int8;                              // Instead of the three above: NK on a GPU, on the CPU packed.
   at::Tensor scale_GN;                          // Float; of int8 (see Int8Matrix).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PolicySnapshot: a policy as it was when the snapshot was taken. It answers prompts, and continues doing so from the
-// same weights while the policy itself is being trained.
+// PolicySnapshot: a policy as it was when the snapshot was taken. It answers prompts, always from the same weights,
+// also while the policy itself is being trained.
 //
 // The weights are a merged copy, or the policy's own where nothing is merged into them; both live as long as a snapshot
 // does. Taking one is cheap while the adapter has not changed since the last.

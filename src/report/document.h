@@ -2,9 +2,8 @@
 // Document: what a report says, before it is Markdown or HTML.
 //
 // Names here are common words, so the room's inner parts live in a namespace of their own.
-// The story (sections.h) builds one Document from a run; the two renderers only lay it out. Text in a Document is raw:
-// it may hold anything a candidate wrote, and each renderer escapes all of it in one place. Nothing here is ever
-// markup.
+// sections.h builds one Document from a run; the two renderers only lay it out. Text in a Document is raw: it may hold
+// anything a candidate wrote, and each renderer escapes all of it in one place. Nothing here is ever markup.
 #pragma once
 
 #include <string>

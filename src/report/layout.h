@@ -9,8 +9,8 @@
 
 namespace tritonrl::reporting {
 
-// Text made harmless for a page: UTF-8 mended; control characters and bidirectional overrides, which could make code
-// read differently from what it is, shown as [U+202E]. Tabs and line ends stay.
+// Text made harmless for a page: what is not valid UTF-8 replaced; control characters and bidirectional overrides,
+// which could make code read differently from what it is, shown as [U+202E]. Tabs and line ends stay.
 std::string printable(std::string_view text);
 
 // For element content and double-quoted attributes.

@@ -131,7 +131,7 @@ Document tell(const RunData& run) {
     document.blocks.push_back(std::move(list));
   }
   add_results(run, document);
-  add_funnel(run, document);
+  add_stages(run, document);
   add_sft(run, document);
   add_rl(run, document);
   add_time(run, document);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story: which sentences, tables and charts a run gives. Each add_* appends one section, or nothing when the run
+// Sections: which sentences, tables and charts a run gives. Each add_* appends one section, or nothing when the run
 // has no data for it (load_run has said so in `problems`).
 #pragma once
 
@@ -13,7 +13,7 @@ Document tell(const RunData& run);
 // sections_results.cpp
 void add_verdict(const RunData& run, Document& document);  // The answer in plain words, and what it rests on.
 void add_results(const RunData& run, Document& document);  // Base vs SFT vs RL, and paired differences.
-void add_funnel(const RunData& run, Document& document);   // Where samples ended.
+void add_stages(const RunData& run, Document& document);   // Where samples ended.
 
 // sections_training.cpp
 void add_sft(const RunData& run, Document& document);

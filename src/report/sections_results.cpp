@@ -234,7 +234,7 @@ void add_results(const RunData& run, Document& document) {
   if (!differences.rows.empty()) document.blocks.push_back(std::move(differences));
 }
 
-void add_funnel(const RunData& run, Document& document) {
+void add_stages(const RunData& run, Document& document) {
   if (run.rows.empty() && run.verdicts.empty()) return;
   document.blocks.push_back(Heading{2, "Where candidates ended"});
   Chart chart;

@@ -5,8 +5,7 @@
 // Shapes:
 //   staged        fail_rewards[stage it stopped at] for syntax (or no code), compile, tiny_run, full_run;
 //                 correct_base + speed_bonus * min(speedup / speed_cap, 1) for a correct one (no bonus when not timed)
-//   published     staged with [0.0, 0.3, 0.5, 0.7]: a kernel that is wrong at full size scores what a correct slow one
-//                 does
+//   published     staged with [0.0, 0.3, 0.5, 0.7]: a kernel wrong at full size scores what a correct slow one does
 //   binary        1 for a correct candidate, else 0
 //   speed         min(speedup, speed_cap) for a correct candidate (1 when not timed), else 0
 //   hierarchical  binary for the tokens of the code and speed for those of the plan before it (TritonRL); as one

@@ -56,8 +56,8 @@ struct Speakers {
       answer;
 };
 
-// Goes on from first answers and their verdicts. Appends to each group's samples those of turn 2, then of turn 3, ...,
-// each by trajectory, and adds to too_long. REQUIRES: a stream for each group.
+// Continues from first answers and their verdicts. Appends to each group's samples those of turn 2, then of turn 3,
+// ..., each by trajectory, and adds to too_long. REQUIRES: a stream for each group.
 void further_turns(Rollouts* rollouts, std::span<const Rng> streams, const TurnRules& rules, const Speakers& speakers);
 
 // roll_out_and_verify, and then the other turns. With rules.turns = 1 it is roll_out_and_verify, bit for bit.

@@ -56,7 +56,7 @@ class CleanText {
 // What an output is, but for its values: a kind, a number of items, a shape or a dtype. Made from such alone.
 class Form {
  public:
-  enum class Kind { kTensor, kValue, kList, kTuple, kDict };  // In Nest's order (blob.h).
+  enum class Kind { kTensor, kValue, kList, kTuple, kDict };  // In Nest's order (sandbox/blob.h).
   Form() = default;
   explicit Form(Kind kind);
   explicit Form(const std::vector<int64_t>& shape);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole stages with the real fork servers: right, wrong and hostile candidates for one small task.
+// All stages with the real fork servers: right, wrong and hostile candidates for one small task.
 #include <gtest/gtest.h>
 
 #include <filesystem>

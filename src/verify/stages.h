@@ -3,15 +3,13 @@
 //
 //   extract -> syntax -> compile -> tiny_run -> full_run -> time
 //
-// compile  = the candidate is recorded (execution.h): its host code runs on fake tensors, and the trace is parsed
-// and
-//            held against the reference's and against the call rules. Then a `compile` job for each kernel: it becomes
-//            a real cubin, from its text alone (kernel_compiler.h).
-// The stages after it are those of execution.h, on a GPU or through Triton's interpreter; where nothing can measure it,
-// there is no stage `time`.
+// In `compile` the candidate is recorded (execute/execution.h): its host code runs on fake tensors, and the trace is
+// parsed and held against the reference's and against the call rules. Then a `compile` job for each kernel makes it a
+// real cubin, from its text alone (execute/kernel_compiler.h). The stages after it are those of execution.h, on a GPU
+// or through Triton's interpreter; where nothing can measure it, there is no stage `time`.
 //
-// The stages never throws for anything a candidate does: that is what Outcome is for. kHarnessFault means *we* failed
-// (a lost worker, a task whose reference does not run); it must not become a reward.
+// Stages never throws for anything a candidate does: that is what Outcome is for. kHarnessFault means *we* failed (a
+// lost worker, a task whose reference does not run); it must not become a reward.
 #pragma once
 
 #include <memory>

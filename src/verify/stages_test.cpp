@@ -33,7 +33,7 @@ TEST(Stages, HonestCandidatePasses) {
   EXPECT_EQ(r.inputs.size(), 3u);  // Two of the full case, one of the tiny one.
   EXPECT_EQ(r.reference, 1);
   EXPECT_EQ(r.record, 1);
-  EXPECT_EQ(r.interpret, 5);  // Tiny, kill switch, first full input twice, second.
+  EXPECT_EQ(r.interpret, 5);  // Tiny, tiny without launches, first full input twice, second.
 }
 
 TEST(Stages, WithoutTinySizesTheFullOnesServe) {
@@ -177,7 +177,7 @@ TEST(Stages, NoLossAtAnyPointIsAPass) {
     });
     EXPECT_EQ(trial.verdict.outcome, Outcome::kHarnessFault) << "lost from job " << k << " on";
   }
-  Trial trial = run([](const Job& job, const std::string& nonce) {  // Only the kill switch's jobs.
+  Trial trial = run([](const Job& job, const std::string& nonce) {  // Only the jobs without launches.
     return job.kind == "interpret" && !has_launches(job) ? JobAnswer() : honest_answer(job, nonce);
   });
   EXPECT_EQ(trial.verdict.outcome, Outcome::kHarnessFault);
@@ -228,7 +228,7 @@ TEST(Stages, WrongOutputs) {
   EXPECT_NE(run(giving(wrong)).verdict.reason().find("N = 2"), std::string::npos);
 }
 
-TEST(Stages, KillSwitch) {  // The right answer without the launches: Triton did nothing.
+TEST(Stages, WithoutLaunches) {  // The right answer without the launches: Triton did nothing.
   Trial r =
       run(lying("interpret", [](const Job&, const std::string& nonce) { return interpret_answer(nonce, kExpected); }));
   EXPECT_EQ(r.verdict.outcome, Outcome::kRuleBreak);

@@ -21,7 +21,7 @@ struct Variants {
   std::string failure;  // Why the task cannot be recorded at all; "" when it can.
 };
 
-// Blocks for a trace (tens of milliseconds) a proposal. Thread rule: any thread.
+// Blocks: records the reference once a proposal, tens of milliseconds each. Thread rule: any thread.
 Variants find_variants(Verifier& verifier, const Task& task);
 
 }  // namespace tritonrl

@@ -49,7 +49,7 @@ struct StageResult {
   Outcome outcome() const { return finding.outcome(); }
 };
 
-// How one case (case_source.h) went.
+// How one case (execute/case_source.h) went.
 struct CaseResult {
   std::string name;
   Finding finding;              // Why it failed; kPass = it did not.

@@ -4,7 +4,7 @@
 //   auto verifier = Verifier::open(config);
 //   std::vector<Verdict> verdicts = verifier->verify(candidates);
 //
-// Where there is a GPU, candidates are replayed and timed there, else they are interpreted (executor.h).
+// Where there is a GPU, candidates are replayed and timed there, else they are interpreted (execute/executor.h).
 //
 // Owns two warm fork servers (Python with torch and triton, about 650 MB each, mostly shared with their children), the
 // judges (verify/judge/judge.h), the secret seeds and the traces of references. Opening takes about three seconds and

@@ -108,7 +108,7 @@ class FakeForkServers {
   size_t started_ = 0;
 };
 
-// The kind of a job; "reference" for the trace of one.
+// The kind of a job; "reference" for a `record` job of one.
 inline std::string kind_of(const Job& job) {
   return job.kind == "record" && job.args.contains("reference") ? "reference" : job.kind;
 }

@@ -87,7 +87,7 @@ class SlotTest : public testing::Test {
     return {};
   }
 
-  // Through compile, tiny_run without the kill switch, full_run.
+  // Through compile, tiny_run (but not without its launches), full_run.
   static Finding verify(const std::string& init, const std::string& forward) {
     Task task;
     task.id = "t";

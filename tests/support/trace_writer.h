@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TraceWriter: makes traces (docs/trace.md) out of the structs of trace.h, for tests and fuzzing only. It checks
-// nothing, so that it can write what no recorder would; and a sample that uses everything the format has.
+// TraceWriter: makes traces (docs/trace.md) out of the structs of verify/trace/trace.h, for tests and fuzzing. It
+// checks nothing, so that it can write what no recorder would; and a sample that uses everything the format has.
 #pragma once
 
 #include <cmath>

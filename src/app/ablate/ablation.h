@@ -65,8 +65,8 @@ struct AblationOptions {
   std::string only;               // Cells whose name holds this text.
 };
 
-// Runs the cells that are not done, each as a process with its own log (CELL/log.txt and CELL.out); continues with
-// those that were stopped. A cell that fails is reported and the others run. Throws Interrupted.
+// Runs the cells that are not done, each as a process with its own log (CELL/log.txt and CELL.out); resumes those
+// that were stopped. A cell that fails is reported and the others run. Throws Interrupted.
 void run_cells(const Ablation& ablation, const AblationOptions& options);
 
 // What one cell came to; `status` is "done", "failed" (it ran and left no results) or "missing".

@@ -21,7 +21,7 @@ namespace tritonrl {
 
 namespace {
 
-// A task and a solution of its own: proves that trace, compiling, interpreting and comparing work here.
+// A task and a solution of its own: proves that recording, compiling, interpreting and comparing work here.
 const char* const kTask = R"(import torch
 import torch.nn as nn
 

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kChunk = 256;  // Tasks verified together and then written.
 constexpr int64_t kLeastChunk = 16;
+constexpr int64_t kBatch = 4096;             // Tasks written together that are not verified.
 constexpr int64_t kTasksPerVerifier = 2048;  // A verifier remembers every reference's answers.
 constexpr size_t kMessages = 3;              // Shown for each outcome.
 
@@ -91,22 +92,20 @@ class SynthRun {
     out.for_each([&](int64_t line, const Json& json) {
       bool check = line == 1 || line == there;  // The rest follows from these.
       if (check && to_json(stream_.next()) != json) another_configuration(partial_);
-      if (!check) stream_.skip(hash_in(json, partial_));
+      if (!check) stream_.skip(hash_in(json, partial_), json.value("level", 1));
     });
     Progress bar("synth", options_.count, "tasks", stream_.position());
     double start = now_s();
     int64_t covered = 0;
-    std::string lines;
     while (stream_.position() < options_.count) {
-      Task task = stream_.next();
-      covered += !task.solution.empty();
-      lines += json_line(to_json(task)) + "\n";
-      if (stream_.position() % kChunk == 0 || stream_.position() == options_.count) {
-        out.write_lines(lines);
-        lines.clear();
-        bar.update(stream_.position());
-        if (interrupted()) throw Interrupted();
+      std::string lines;
+      for (const Task& task : stream_.next(std::min(kBatch, options_.count - stream_.position()))) {
+        covered += !task.solution.empty();
+        lines += json_line(to_json(task)) + "\n";
       }
+      out.write_lines(lines);
+      bar.update(stream_.position());
+      if (interrupted()) throw Interrupted();
     }
     int64_t made = options_.count - there;
     double seconds = now_s() - start;
@@ -134,9 +133,8 @@ class SynthRun {
     double making = 0, linting = 0, verifying = 0;
     while (reached() < goal) {
       double start = now_s();
-      std::vector<Task> chunk;
       int64_t left = goal - reached(), size = by_solved ? std::max(left + left / 4, kLeastChunk) : left;
-      while (static_cast<int64_t>(chunk.size()) < std::min(size, kChunk)) chunk.push_back(stream_.next());
+      std::vector<Task> chunk = stream_.next(std::min(size, kChunk));
       making += now_s() - start;
       open_verifier();
       std::vector<Judged> judged(chunk.size());
@@ -154,6 +152,7 @@ class SynthRun {
         verdict_lines += json_line({{"id", chunk[i].id},
                                     {"name", chunk[i].name},
                                     {"graph_hash", chunk[i].graph_hash},
+                                    {"level", chunk[i].level},
                                     {"has_solution", !chunk[i].solution.empty()},
                                     {"kept", judged[i].kept},
                                     {"outcome", judged[i].outcome},
@@ -178,7 +177,7 @@ class SynthRun {
       if (line == 1 || line == there) {
         if (stream_.next().graph_hash != hash) another_configuration(verdicts_);
       } else {
-        stream_.skip(hash);
+        stream_.skip(hash, json.value("level", 1));
       }
       kept += json.value("kept", false);
     });

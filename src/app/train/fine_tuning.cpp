@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/train/fine_tuning.h"
 
+#include <thread>
+
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/process/interrupt.h"
 
 namespace tritonrl {
@@ -32,12 +35,13 @@ void fine_tune(const Config& config, RunDir& run, Checkpoints& checkpoints, Trai
       optimizer.load((checkpoints.path(checkpoint_of(part)) / "optimizer.safetensors").string());
       log_info(cat("sft: continues after update ", so_far.at("steps").get<int64_t>()));
     }
-    std::vector<TrainExample> examples;
-    for (const Task& task : tasks) {
+    std::vector<TrainExample> examples(tasks.size());
+    const Policy& encoder = policy.get();
+    parallel_for(tasks.size(), std::thread::hardware_concurrency(), [&](size_t i) {
       EncodedExample encoded =
-          policy.get().encode_example(policy.get().encode_prompt(task), answer_for(task, config.data.plan));
-      examples.push_back(supervised_example(std::move(encoded.tokens), encoded.answer_begin, task.id));
-    }
+          encoder.encode_example(encoder.encode_prompt(tasks[i]), answer_for(tasks[i], config.data.plan));
+      examples[i] = supervised_example(std::move(encoded.tokens), encoded.answer_begin, tasks[i].id);
+    });
     double before = so_far.value("seconds", 0.0), start = now_s();
     TrainedPolicy::Update how{"sft", "sft", "sft.micro_batch_tokens", &optimizer};
     how.from_update = so_far.value("steps", int64_t{0});

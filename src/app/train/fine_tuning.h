@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Supervised fine-tuning as a phase of a run, in parts, each with its checkpoint, so that a run that was stopped goes
-// on within it (checkpoint.every_updates).
+// Supervised fine-tuning as a phase of a run, in parts, each with its checkpoint, so that a run that was stopped
+// continues within it (checkpoint.every_updates).
 #pragma once
 
 #include "app/train/trained_policy.h"

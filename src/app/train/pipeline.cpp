@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "app/assemble.h"
 #include "app/device_memory.h"
@@ -14,6 +15,7 @@
 #include "app/train/turn_report.h"
 #include "base/log.h"
 #include "base/process/interrupt.h"
+#include "base/stats.h"
 #include "data/tasks/leaks.h"
 #include "report/report.h"
 
@@ -134,25 +136,36 @@ class Pipeline {
     refuse_leaks(tasks, splits_.heldout, config_.data.refuse_leaks, where);
   }
 
-  // Those whose solution the verifier accepts.
+  // Those whose solution the verifier accepts, and those that it is not asked about (data.verify_share).
   std::vector<Task> verified_solutions(const std::vector<Task>& tasks) {
     std::vector<const Task*> asked;
-    for (const Task& task : tasks) asked.push_back(&task);
+    std::set<const Task*> failed;
+    for (const Task& task : tasks) {
+      if (rng_.at("verify_share").at(task.id).uniform() < config_.data.verify_share) asked.push_back(&task);
+    }
     std::vector<Verdict> verdicts;
     {
       Progress bar("data: verifying solutions", static_cast<int64_t>(asked.size()), "solutions");
       verdicts = verifier().verify_solutions(asked, [&](int64_t done) { bar.update(done); });
     }
     if (interrupted()) throw Interrupted();
-    std::vector<Task> kept;
-    for (size_t i = 0; i < tasks.size(); ++i) {
+    for (size_t i = 0; i < asked.size(); ++i) {
       write_verdict(run_, verdicts[i], "data");
-      if (verdicts[i].correct()) {
-        kept.push_back(tasks[i]);
-      } else {
-        log_warn(cat("solution of ", tasks[i].id, " left out: ", to_string(verdicts[i].outcome), ": ",
-                     verdicts[i].reason()));
-      }
+      if (verdicts[i].correct()) continue;
+      failed.insert(asked[i]);
+      log_warn(
+          cat("solution of ", asked[i]->id, " left out: ", to_string(verdicts[i].outcome), ": ", verdicts[i].reason()));
+    }
+    std::vector<Task> kept;
+    for (const Task& task : tasks) {
+      if (!failed.contains(&task)) kept.push_back(task);
+    }
+    if (asked.size() < tasks.size()) {
+      auto wrong = static_cast<int64_t>(failed.size()), of = static_cast<int64_t>(asked.size());
+      Interval share = wilson(wrong, of);
+      log_info(cat("data: ", wrong, " of ", of, " solutions that were verified are wrong; ",
+                   tasks.size() - asked.size(), " others are taught unverified, of which ", fixed(100 * share.low, 1),
+                   " to ", fixed(100 * share.high, 1), " % are wrong (95 % interval)"));
     }
     return kept;
   }

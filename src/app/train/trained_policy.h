@@ -27,7 +27,7 @@ class TrainedPolicy {
   Policy& get();
   // The policy becomes the one of that name; "rl" = that of the last step.
   void attach(std::string name);
-  // Training continues from a fresh adapter, or the one of that checkpoint; `attach` finds no difference.
+  // Training continues from this adapter, a fresh one or a checkpoint's; `attach` finds no difference.
   void set_adapter(LoraAdapter adapter);
   // Of the name it was attached or saved under last.
   const std::string& name() const { return name_; }
@@ -49,11 +49,11 @@ class TrainedPolicy {
     std::string what;   // Names the progress bar.
     std::string memory_setting;
     AdamW* optimizer = nullptr;  // Null = a fresh one.
-    // Of supervised fine-tuning that continues and can be stopped.
+    // Of supervised fine-tuning that can be stopped and continued.
     int64_t from_update = 0;
     std::function<std::string()> unit = {};  // Of the lines in steps.jsonl, where it is not the phase.
     std::function<void(const UpdateReport&)> after = {};
-    // Where somebody else measures on the policy's device meanwhile.
+    // Where somebody else takes measurements on the policy's device meanwhile.
     SharedDevice* device = nullptr;
   };
   // Trains on examples of either kind, with a progress bar and a line an update. Throws Interrupted when asked to stop.

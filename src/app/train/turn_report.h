@@ -11,11 +11,12 @@
 namespace tritonrl {
 
 // Members to be put into the step's line.
-//   correct_rate, pass_at_1    of first answers (pass@1), in the place of that of all answers: it stays comparable
+//   correct_rate, pass_at_1      of first answers (pass@1), in the place of that of all answers: it stays comparable
 //   turn/T/answers               with a reward, at turn T; turn/T/correct_rate, turn/T/reward and turn/T/return are
 //                                their means
-//   turns/correct_first, _last, _best   shares of the trajectories without a harness fault whose first answer, last
-//                                answer or any answer is correct
+//   turns/correct_first, _last, _best
+//                                shares of the trajectories without a harness fault whose first answer, last answer or
+//                                any answer is correct
 //   turns/mended, turns/broken   shares of the wrong answers that were followed by a right one, and the reverse
 //   turns/too_long               conversations that ended because the next prompt would have been too long
 // Shares of nothing are left out.

@@ -26,7 +26,7 @@ Rollouts step_of(const std::vector<std::vector<double>>& trajectories) {
 }
 
 TEST(TurnReport, CountsFirstLastAndBest) {
-  // Mended; right at once; mended and broken again; a fault.
+  // Corrected; right at once; corrected and broken again; a fault.
   Rollouts step = step_of({{0.1, 0.9}, {0.7}, {0.2, 0.8, 0.3}, {0.0, -1}});
   step.too_long = 2;
   step.groups[0].samples[0].to_go->value = 0.46;
@@ -53,7 +53,7 @@ TEST(TurnReport, OneTurnAddsNothing) {
   EXPECT_EQ(within_turns({}), "");
 }
 
-TEST(TurnReport, AnEvaluationSaysHowManyWereMended) {
+TEST(TurnReport, AnEvaluationSaysHowManyWereCorrected) {
   LevelMetrics metrics;
   metrics.correct_within = {{4, 12}, {5, 12}};
   EXPECT_EQ(within_turns(metrics), ", 5 of 12 within 2 turns");

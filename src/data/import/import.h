@@ -29,7 +29,7 @@ Converted convert_kernelbench(const Row& row);
 // whose class ENTRY_POINTNew becomes ModelNew; "repo_name", "licenses", "sha", "repo_link" and "uuid" are kept where
 // they are there. get_init_inputs() of these files gives [[positional], {keyword: value}]; it is rewritten to the plain
 // list that a task has, in the order of the class's __init__. A solution that calls extern_kernels gets the flag of
-// that name. Levels are left at 1: they come from the trace.
+// that name. Levels are left at 1: recording the task sets them.
 Converted convert_kernelbook(const Row& row);
 
 // Anyone's own pairs: "source" (or "reference") and optionally "solution" (or "triton"), "id", "level", "name",

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <iomanip>
 #include <sstream>
+#include <thread>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "data/synth/launch_plan.h"
 #include "data/synth/torch_writer.h"
@@ -15,7 +17,9 @@ namespace tritonrl::graphs {
 namespace {
 
 constexpr uint64_t kGraphTries = 4000;
-constexpr uint64_t kSingleTries = 40;  // When single operators run out, so many are drawn in vain each time.
+constexpr uint64_t kSingleTries = 40;   // At one operator, for a place of level 1; then larger graphs.
+constexpr int64_t kSinglesRunOut = 32;  // So many such places in a row got a larger graph: no more are looked for.
+constexpr int64_t kBlock = 1024;        // Tasks made together.
 const std::vector<std::string> kPlainFamilies = {"elementwise", "compare", "reduction", "softmax",
                                                  "norm",        "scan",    "matmul"};
 
@@ -51,6 +55,7 @@ void SynthConfig::validate() const {
     if (!(share >= 0 && share <= 1)) throw usage_error("shares must be 0 to 1");
   }
   if (max_nodes < 2 || max_nodes > 16) throw usage_error("max_nodes must be 2 to 16");
+  if (repeats < 1) throw usage_error("repeats must be at least 1");
   OperatorSet chosen = drawn_by(*this);
   if (std::none_of(chosen.begin(), chosen.end(), [](const Operator* op) { return op->weight > 0; })) {
     throw usage_error(cat("operators has none that style '", name_of(style), "' draws"), "",
@@ -68,9 +73,14 @@ GraphStream::Hash GraphStream::parse(const std::string& graph_hash) {
   return {std::stoull(graph_hash.substr(6, 16), nullptr, 16), std::stoull(graph_hash.substr(22, 16), nullptr, 16)};
 }
 
-void GraphStream::skip(const std::string& graph_hash) {
-  seen_.insert(parse(graph_hash));
-  ++position_;
+bool GraphStream::may_come(const Hash& hash) const {
+  auto it = seen_.find(hash);
+  return it == seen_.end() || it->second < config_.repeats;
+}
+
+void GraphStream::skip(const std::string& graph_hash, int64_t level) {
+  ++seen_[parse(graph_hash)];
+  note_level(position_++, level);
 }
 
 bool GraphStream::wanted(const TensorGraph& graph) const {
@@ -84,7 +94,7 @@ bool GraphStream::wanted(const TensorGraph& graph) const {
   });
 }
 
-std::optional<Task> GraphStream::draw(bool single, Rng draws) {
+std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   DrawConfig draw;
   draw.type = type_of(draws.pick(config_.dtypes));
   draw.gpu_sizes = config_.sizes == SizeRange::kGpu;
@@ -99,7 +109,7 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) {
   if (!graph) return std::nullopt;
   Task task;
   task.graph_hash = graph->hash();
-  if (seen_.count(parse(task.graph_hash)) || !wanted(*graph)) return std::nullopt;
+  if (!may_come(parse(task.graph_hash)) || !wanted(*graph)) return std::nullopt;
   Naming naming = name_everything(*graph, draw.plain, draws.at("names"));
   task.solution = triton_solution(*graph, naming, draw_style(draw.plain, draw.gpu_sizes, draws.at("style")));
   if (task.solution.empty() && config_.only_covered) return std::nullopt;
@@ -110,40 +120,83 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) {
   for (const auto& [name, dim] : graph->symbols) task.tiny[name] = dim.tiny;
   task.origin = cat("synth graphs seed ", config_.seed);
   task.licence = "Apache-2.0";
-  seen_.insert(parse(task.graph_hash));
   return task;
 }
 
-Task GraphStream::next() {
-  Rng rng = random_.at("graphs").at(static_cast<uint64_t>(position_));
-  bool level1 = rng.at("level").uniform() < config_.level1_share;
-  for (uint64_t attempt = 0; attempt < kGraphTries; ++attempt) {
-    // When single operators run out, what was to be level 1 becomes level 2.
-    auto task = draw(level1 && attempt < kSingleTries, rng.at(attempt));
-    if (!task) continue;
-    task->id = numbered(cat("graphs/", config_.seed), position_++);
-    return *std::move(task);
+void GraphStream::run(Search& search) const {
+  search.found.reset();
+  while (!search.found && search.attempt < kGraphTries) {
+    search.found = draw(search.attempt < search.singles, search.rng.at(search.attempt));
+    ++search.attempt;
   }
-  throw usage_error(cat("found only ", position_, " different graphs"), "data.synth",
-                    "ask for fewer, or give more operators or a larger max_nodes");
 }
 
-std::optional<Task> GraphStream::next_of_level(int level) {
-  int64_t number = made_[level];
-  Rng rng = random_.at("levels").at(static_cast<uint64_t>(level)).at(static_cast<uint64_t>(number));
-  for (uint64_t attempt = 0; attempt < kGraphTries; ++attempt) {
-    auto task = draw(level == 1, rng.at(attempt));
-    if (!task) continue;
-    task->id = numbered(cat("graphs/", config_.seed, "/", level), number);
-    ++made_[level];
-    return task;
+void GraphStream::run_all(std::vector<Search>& searches, const std::function<bool(Search&)>& take) {
+  const auto threads = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+  parallel_for(searches.size(), threads, [&](size_t i) { run(searches[i]); });
+  for (Search& search : searches) {
+    while (search.found && !may_come(parse(search.found->graph_hash))) run(search);
+    if (search.found) ++seen_[parse(search.found->graph_hash)];
+    if (!take(search)) return;
   }
-  return std::nullopt;
+}
+
+GraphStream::Search GraphStream::search_of(int64_t position) const {
+  Rng rng = random_.at("graphs").at(static_cast<uint64_t>(position));
+  bool single = in_vain_ < kSinglesRunOut && rng.at("level").uniform() < config_.level1_share;
+  return {rng, single ? kSingleTries : 0};
+}
+
+void GraphStream::note_level(int64_t position, int64_t level) {
+  if (in_vain_ >= kSinglesRunOut || search_of(position).singles == 0) return;
+  in_vain_ = level == 1 ? 0 : in_vain_ + 1;
+}
+
+std::vector<Task> GraphStream::next(int64_t count) {
+  std::vector<Task> tasks;
+  while (static_cast<int64_t>(tasks.size()) < count) {
+    std::vector<Search> searches;
+    for (int64_t left = std::min(kBlock, count - static_cast<int64_t>(tasks.size())), i = 0; i < left; ++i) {
+      searches.push_back(search_of(position_ + i));
+    }
+    run_all(searches, [&](Search& search) {
+      if (!search.found) {
+        throw usage_error(cat("found only ", position_, " different graphs"), "data.synth",
+                          "ask for fewer, or give more operators, a larger max_nodes or repeats");
+      }
+      bool singles_left = in_vain_ < kSinglesRunOut;
+      search.found->id = numbered(cat("graphs/", config_.seed), position_);
+      note_level(position_++, search.found->level);
+      tasks.push_back(*std::move(search.found));
+      return singles_left == (in_vain_ < kSinglesRunOut);  // From then on places are looked for otherwise.
+    });
+  }
+  return tasks;
+}
+
+std::vector<Task> GraphStream::next_of_level(int level, int64_t count) {
+  std::vector<Task> tasks;
+  bool more = true;
+  while (more && static_cast<int64_t>(tasks.size()) < count) {
+    std::vector<Search> searches;
+    for (int64_t left = std::min(kBlock, count - static_cast<int64_t>(tasks.size())), i = 0; i < left; ++i) {
+      Rng rng = random_.at("levels").at(static_cast<uint64_t>(level)).at(static_cast<uint64_t>(made_[level] + i));
+      searches.push_back({rng, level == 1 ? kGraphTries : 0});
+    }
+    run_all(searches, [&](Search& search) {
+      more = search.found.has_value();
+      if (!more) return false;
+      search.found->id = numbered(cat("graphs/", config_.seed, "/", level), made_[level]++);
+      tasks.push_back(*std::move(search.found));
+      return true;
+    });
+  }
+  return tasks;
 }
 
 Splits synthesise(const SynthConfig& config, const SplitConfig& split) {
   GraphStream stream(config);
-  return make_splits([&](int level) { return stream.next_of_level(level); }, split);
+  return make_splits([&](int level, int64_t count) { return stream.next_of_level(level, count); }, split);
 }
 
 }  // namespace tritonrl::graphs

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphStream: an endless, deterministic stream of tasks from random operator graphs, no graph twice.
+// GraphStream: an endless, deterministic stream of tasks from random operator graphs, no graph twice (or no more often
+// than `repeats` says, each time with other sizes, names and text).
 //
 // Task number i is a function of the configuration, i, and the hashes of the tasks before it: a stream that is told
-// those hashes continues exactly where another one stopped. Nothing but 16 bytes a task is kept.
+// those hashes continues exactly where another one stopped. Nothing but 16 bytes a task is kept. Tasks are made by all
+// cores; how many there are changes nothing.
 //
 // Two styles. varied: all operators and shapes, solutions in many hands, as a large policy should meet them. plain:
 // chains over one (M, N) tensor, one kernel a solution, and always the same way to write the same thing, so that a
@@ -10,10 +12,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "base/config.h"
@@ -39,6 +42,7 @@ struct SynthConfig {
   int64_t max_nodes = 6;  // Of the largest graph; each further node is drawn with continue_share.
   double continue_share = 0.6;
   double fusion_share = 0.3;  // Of the varied tasks above level 1: those that begin with a named fusion.
+  int64_t repeats = 1;        // How often a graph may come.
   bool only_covered = false;  // Leave out tasks without a solution.
   template <class V>
   void for_each_field(V& v) {
@@ -54,6 +58,7 @@ struct SynthConfig {
     v.renamed("max_steps", "data.synth.max_nodes");
     v("continue_share", continue_share, "chance of a third, fourth ... node");
     v("fusion_share", fusion_share, "share of varied level-2 tasks that begin with a named fusion");
+    v("repeats", repeats, "how often the same graph may come, each time with other sizes, names and text");
     v("only_covered", only_covered, "leave out tasks that have no solution");
   }
   void validate() const;
@@ -62,13 +67,14 @@ struct SynthConfig {
 class GraphStream {
  public:
   explicit GraphStream(const SynthConfig& config);
-  // The next task. Throws Error (usage) when no new graph can be found.
-  Task next();
-  // The next task of level 1 (one compute node) or 2 (more); nothing when no new graph can be found. What it makes does
+  // The next tasks. Throws Error (usage) when no new graph can be found.
+  std::vector<Task> next(int64_t count);
+  Task next() { return std::move(next(1)[0]); }
+  // The next tasks of level 1 (one compute node) or 2 (more); fewer when no new graph can be found. What it makes does
   // not depend on how many of the other level were made.
-  std::optional<Task> next_of_level(int level);
-  // Goes past a task made before, given its graph hash.
-  void skip(const std::string& graph_hash);
+  std::vector<Task> next_of_level(int level, int64_t count);
+  // Goes past a task made before, given its graph hash and level.
+  void skip(const std::string& graph_hash, int64_t level);
   int64_t position() const { return position_; }
 
  private:
@@ -79,9 +85,22 @@ class GraphStream {
   struct HashOfHash {
     size_t operator()(const Hash& h) const { return static_cast<size_t>(h.a); }
   };
+  // Where one task comes from: the first attempt that finds a graph which may still come.
+  struct Search {
+    Rng rng;
+    uint64_t singles = 0;  // So many attempts first are at one compute node.
+    uint64_t attempt = 0;  // The next one.
+    std::optional<Task> found = std::nullopt;
+  };
   static Hash parse(const std::string& graph_hash);
-  // A new task without an id, of one compute node or of more; nothing: draw again.
-  std::optional<Task> draw(bool single, Rng draws);
+  // A task without an id, of one compute node or of more; nothing: draw again. Any number of threads.
+  std::optional<Task> draw(bool single, Rng draws) const;
+  void run(Search& search) const;
+  Search search_of(int64_t position) const;
+  bool may_come(const Hash& hash) const;
+  // Runs all of them, then takes what each found in turn; one that another got ahead of searches on.
+  void run_all(std::vector<Search>& searches, const std::function<bool(Search&)>& take);
+  void note_level(int64_t position, int64_t level);
   // What style and operators of the config say of a graph.
   bool wanted(const TensorGraph& graph) const;
 
@@ -89,8 +108,9 @@ class GraphStream {
   OperatorSet operators_;
   Rng random_;
   int64_t position_ = 0;
+  int64_t in_vain_ = 0;          // Places for a single operator in a row that got something larger.
   std::map<int, int64_t> made_;  // By level, of next_of_level.
-  std::unordered_set<Hash, HashOfHash> seen_;
+  std::unordered_map<Hash, int64_t, HashOfHash> seen_;  // How often each came.
 };
 
 // Train, rl and heldout, filled from a stream of their own; disjoint by graph.

@@ -25,12 +25,7 @@
 namespace tritonrl::graphs::graphs_test {
 namespace {
 
-std::vector<Task> make(const SynthConfig& config, int64_t count) {
-  GraphStream stream(config);
-  std::vector<Task> tasks;
-  for (int64_t i = 0; i < count; ++i) tasks.push_back(stream.next());
-  return tasks;
-}
+std::vector<Task> make(const SynthConfig& config, int64_t count) { return GraphStream(config).next(count); }
 
 TEST(Operators, TableIsSound) {
   std::set<std::string> names;
@@ -92,8 +87,52 @@ TEST(Graphs, SameSeedSameTasksAndNoGraphTwice) {
 TEST(Graphs, StreamGoesOnWhereAnotherStopped) {
   auto tasks = make({}, 60);
   GraphStream resumed({});
-  for (size_t i = 0; i < 37; ++i) resumed.skip(tasks[i].graph_hash);
+  for (size_t i = 0; i < 37; ++i) resumed.skip(tasks[i].graph_hash, tasks[i].level);
   for (size_t i = 37; i < 60; ++i) EXPECT_EQ(to_json(resumed.next()), to_json(tasks[i]));
+}
+
+// A few operators, of which single ones run out at once: places of level 1 get larger graphs, then are looked for no
+// more.
+SynthConfig few_operators() {
+  SynthConfig config;
+  config.operators = {"relu", "neg", "exp"};
+  config.dtypes = {"float32"};
+  config.level1_share = 1;
+  config.max_nodes = 8;
+  return config;
+}
+
+TEST(Graphs, TasksDoNotDependOnHowManyAreMadeTogether) {
+  const auto together = GraphStream(few_operators()).next(600);
+  GraphStream one_by_one(few_operators()), after_400(few_operators());
+  for (size_t i = 0; i < 400; ++i) after_400.skip(together[i].graph_hash, together[i].level);
+  for (size_t i = 0; i < together.size(); ++i) {
+    ASSERT_EQ(to_json(one_by_one.next()), to_json(together[i])) << i;
+    if (i >= 400) {
+      ASSERT_EQ(to_json(after_400.next()), to_json(together[i])) << i;
+    }
+  }
+  EXPECT_EQ(together.front().level, 1);
+  for (size_t i = 580; i < 600; ++i) EXPECT_EQ(together[i].level, 2) << "single operators have run out";
+}
+
+TEST(Graphs, RepeatsComeWithAnotherText) {
+  SynthConfig config = few_operators();
+  config.repeats = 3;
+  std::map<std::string, std::set<std::string>> sources;
+  std::map<std::string, int> times;
+  for (const Task& task : GraphStream(config).next(300)) {
+    ++times[task.graph_hash];
+    sources[task.graph_hash].insert(task.source);
+  }
+  int thrice = 0, different = 0;
+  for (const auto& [hash, count] : times) {
+    EXPECT_LE(count, 3);
+    thrice += count == 3;
+    different += count == 3 && sources[hash].size() == 3;
+  }
+  EXPECT_GT(thrice, 10);
+  EXPECT_GT(different, thrice * 8 / 10);
 }
 
 TEST(Graphs, ConfigIsChecked) {
@@ -105,6 +144,9 @@ TEST(Graphs, ConfigIsChecked) {
   EXPECT_THROW(GraphStream{config}, Error);
   config = {};
   config.max_nodes = 1;
+  EXPECT_THROW(GraphStream{config}, Error);
+  config = {};
+  config.repeats = 0;
   EXPECT_THROW(GraphStream{config}, Error);
 }
 
@@ -239,14 +281,7 @@ SynthConfig plain(const std::vector<std::string>& words) {
 }
 
 std::vector<Task> make_level(const SynthConfig& config, int level, int64_t most) {
-  GraphStream stream(config);
-  std::vector<Task> tasks;
-  while (static_cast<int64_t>(tasks.size()) < most) {
-    auto task = stream.next_of_level(level);
-    if (!task) break;
-    tasks.push_back(*std::move(task));
-  }
-  return tasks;
+  return GraphStream(config).next_of_level(level, most);
 }
 
 size_t count(const std::string& text, const std::string& part) {
@@ -333,8 +368,8 @@ TEST(Plain, LevelsDoNotDependOnEachOther) {
   GraphStream both(plain({"core"}));
   auto ones = make_level(plain({"core"}), 1, 10), twos = make_level(plain({"core"}), 2, 10);
   for (size_t i = 0; i < 10; ++i) {
-    EXPECT_EQ(to_json(*both.next_of_level(2)), to_json(twos[i]));
-    EXPECT_EQ(to_json(*both.next_of_level(1)), to_json(ones[i]));
+    EXPECT_EQ(to_json(both.next_of_level(2, 1)[0]), to_json(twos[i]));
+    EXPECT_EQ(to_json(both.next_of_level(1, 1)[0]), to_json(ones[i]));
   }
 }
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "data/python_source.h"
 
@@ -49,15 +51,17 @@ std::vector<Leak> find_leaks(const std::vector<Task>& train, const std::vector<T
     for (const std::string& line : keys.lines) by_line[line].push_back(i);
   }
   std::vector<Leak> leaks;
+  std::vector<Keys> keys_of_train(train.size());
+  parallel_for(train.size(), std::thread::hardware_concurrency(),
+               [&](size_t i) { keys_of_train[i] = keys_of(train[i]); });
   std::vector<int64_t> shared(heldout.size());
-  for (const Task& task : train) {
-    Keys keys = keys_of(task);
+  for (const Keys& keys : keys_of_train) {
     std::set<size_t> named;
     auto look = [&](const Index& index, const std::string& key, const char* kind) {
       auto it = index.find(key);
       if (key.empty() || it == index.end()) return;
       for (size_t i : it->second) {
-        if (named.insert(i).second) leaks.push_back({kind, task.id, known[i].id, 1});
+        if (named.insert(i).second) leaks.push_back({kind, keys.id, known[i].id, 1});
       }
     };
     for (const std::string& graph : keys.graphs) look(exact, graph, "graph");
@@ -79,7 +83,7 @@ std::vector<Leak> find_leaks(const std::vector<Task>& train, const std::vector<T
       double overlap = static_cast<double>(shared[i]) / larger;
       shared[i] = 0;
       if (known[i].lines.size() < kMinLines || overlap < kNearOverlap) continue;
-      if (named.insert(i).second) leaks.push_back({"near", task.id, known[i].id, overlap});
+      if (named.insert(i).second) leaks.push_back({"near", keys.id, known[i].id, overlap});
     }
   }
   return leaks;

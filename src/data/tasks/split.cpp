@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "data/python_source.h"
@@ -25,13 +28,13 @@ constexpr int64_t kMostInVain = 2000;  // Draws in a row that filled no place.
 
 class Splitter {
  public:
-  Splitter(const DrawTask& draw, const SplitConfig& config) : draw_(draw), config_(config) {}
+  Splitter(const DrawTasks& draw, const SplitConfig& config) : draw_(draw), config_(config) {}
 
   Splits run() {
     for (int level : {1, 2})
       fill(splits_.train, "train", level, wanted(level, config_.train_level1, config_.train_level2));
     for (int level : {1, 2}) fill(splits_.rl, "rl", level, wanted(level, config_.rl_level1, config_.rl_level2));
-    for (const Task& task : splits_.train) taught_.merge(operators_of_source(task.source));
+    if (config_.heldout_level1 + config_.heldout_level2 > 0) note_taught();
     for (int level : {1, 2}) {
       fill(splits_.heldout, "heldout", level, wanted(level, config_.heldout_level1, config_.heldout_level2));
     }
@@ -40,6 +43,16 @@ class Splitter {
 
  private:
   using Waiting = std::deque<Task>;
+
+  void note_taught() {
+    std::mutex mutex;
+    parallel_for(splits_.train.size(), std::thread::hardware_concurrency(), [&](size_t i) {
+      auto operators = operators_of_source(splits_.train[i].source);
+      std::lock_guard lock(mutex);
+      taught_.merge(std::move(operators));
+    });
+  }
+
   static int64_t wanted(int level, int64_t level1, int64_t level2) { return level == 1 ? level1 : level2; }
 
   const char* split_of(const Task& task) const {
@@ -62,14 +75,18 @@ class Splitter {
     Waiting& waiting = waiting_[{split, level}];
     while (have < count) {
       while (waiting.empty()) {
-        auto task = in_vain++ < kMostInVain ? draw_(level) : std::nullopt;
-        if (!task) {
+        int64_t wanted = std::clamp<int64_t>(count - have, 1, kMostInVain - in_vain);
+        auto tasks = in_vain < kMostInVain ? draw_(level, wanted) : std::vector<Task>();
+        if (tasks.empty()) {
           throw usage_error(cat("split '", split, "' wants ", count, " tasks of level ", level, ", there are ", have),
                             "data.split",
                             "lower the count, draw from more operators, or give the split a larger share");
         }
-        Waiting& found = waiting_[{split_of(*task), level}];
-        found.push_back(*std::move(task));
+        in_vain += static_cast<int64_t>(tasks.size());
+        for (Task& task : tasks) {
+          Waiting& found = waiting_[{split_of(task), level}];
+          found.push_back(std::move(task));
+        }
       }
       Task task = std::move(waiting.front());
       waiting.pop_front();
@@ -80,7 +97,7 @@ class Splitter {
     }
   }
 
-  const DrawTask& draw_;
+  const DrawTasks& draw_;
   const SplitConfig& config_;
   Splits splits_;
   std::set<std::string> taught_;
@@ -102,7 +119,7 @@ std::string hash_of(const Task& task) {
   return task.graph_hash.empty() ? graph_hash_of_source(task.source) : task.graph_hash;
 }
 
-Splits make_splits(const DrawTask& draw, const SplitConfig& config) {
+Splits make_splits(const DrawTasks& draw, const SplitConfig& config) {
   config.validate();
   return Splitter(draw, config).run();
 }

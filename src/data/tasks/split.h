@@ -45,12 +45,12 @@ struct Splits {
 // A task's graph hash, or its source's hash when it has none.
 std::string hash_of(const Task& task);
 
-// The next task of level 1 or 2, with another graph than all before it; nothing when there are no more.
-using DrawTask = std::function<std::optional<Task>(int level)>;
+// The next `count` tasks of level 1 or 2; fewer when there are no more.
+using DrawTasks = std::function<std::vector<Task>(int level, int64_t count)>;
 
 // Draws until every split has its count: for train tasks with solutions, for heldout tasks whose operators some task of
 // train has, since nothing could have taught the others. Throws Error (usage) when a split cannot get its count.
-Splits make_splits(const DrawTask& draw, const SplitConfig& config);
+Splits make_splits(const DrawTasks& draw, const SplitConfig& config);
 
 // Throws Error (usage) that names two tasks, when two splits share a graph. Call it on whatever was loaded from files.
 void check_disjoint(const Splits& splits);

@@ -106,12 +106,12 @@ TEST(SplitTest, CountsThatCannotBeHad) {
   graphs::SynthConfig few = plain();
   few.operators = {"softmax"};
   EXPECT_THROW(graphs::synthesise(few, of_size(30, 1)), Error) << "there are six";
-  EXPECT_THROW(make_splits([](int) { return std::optional<Task>(); }, of_size(1, 0)), Error);
+  EXPECT_THROW(make_splits([](int, int64_t) { return std::vector<Task>(); }, of_size(1, 0)), Error);
   Task unsolved;
   unsolved.source = "x";
-  EXPECT_THROW(make_splits([&](int) { return std::optional(unsolved); }, of_size(1, 0)), Error)
+  EXPECT_THROW(make_splits([&](int, int64_t) { return std::vector{unsolved}; }, of_size(1, 0)), Error)
       << "none has a solution";
-  EXPECT_NO_THROW(make_splits([](int) { return std::optional<Task>(); }, of_size(0, 0)));
+  EXPECT_NO_THROW(make_splits([](int, int64_t) { return std::vector<Task>(); }, of_size(0, 0)));
   SplitConfig config;
   config.rl_share = 0.9;
   EXPECT_THROW(config.validate(), Error);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TaskSampler: which tasks the next step works on. The seam for curricula.
 //
-// The loop asks next(), works, and tells observe() how it went. state() goes into checkpoints; a restored sampler goes
-// on with exactly the tasks that would have come. Thread rule: one thread.
+// The loop asks next(), works, and tells observe() how it went. state() goes into checkpoints; a restored sampler
+// continues with exactly the tasks that would have come. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staged: a StageOrder that goes from cheap to dear and stops at the first stage that does not pass.
+// Staged: a StageOrder that goes from cheap to expensive and stops at the first stage that does not pass.
 //
 //   extract and syntax (microseconds) -> compile (tens of milliseconds, and Triton's compiler) -> tiny_run (small
 //   shapes) -> full_run -> time

@@ -29,7 +29,7 @@ class Graphs {
   // Runs `work` as it is, in the stream in which it will be recorded, so that libraries are ready. Blocks.
   virtual void warm_up(const std::function<void()>& work) = 0;
   // Records what `work` begins on the device, without running it. Other threads may use the device meanwhile (but for
-  // trace, and memory that the allocator has cached is not given back for them). Throws where it cannot be
+  // recording, and memory that the allocator has cached is not given back for them). Throws where it cannot be
   // recorded.
   virtual std::unique_ptr<Graph> record(const std::function<void()>& work) = 0;
 };

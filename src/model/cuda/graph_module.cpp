@@ -70,7 +70,7 @@ class TorchGraphs : public Graphs {
     return out;
   }
 
-  // Ends a trace that broke. One that CUDA has called off cannot be ended in order: then the allocator is told.
+  // Ends a capture that broke. One that CUDA has called off cannot be ended in order: then the allocator is told.
   void give_up(at::cuda::CUDAGraph& graph) {
     try {
       graph.capture_end();

@@ -12,7 +12,7 @@
 //
 // Credits with advantages work on returns. Those that imitate (Best-of-N, reward-weighted) take each answer by its own
 // reward (gamma = 0): they copy an answer, not what was made of it, and a wrong answer is no better to copy because it
-// was mended later.
+// was corrected later.
 #pragma once
 
 #include <optional>

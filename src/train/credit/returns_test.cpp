@@ -152,7 +152,7 @@ TEST(Turns, AnswersStandBehindTheirConversation) {
   EXPECT_EQ(examples[4].answer_begin, 4);
 }
 
-// Best-of-N copies answers: the mended one with the conversation before it, not the wrong one that led there.
+// Best-of-N copies answers: the corrected one with the conversation before it, not the wrong one that led there.
 TEST(Turns, BestOfNKeepsTheBestAnswersOfAllTurns) {
   Group group = told({{0.1, 0.9}, {0.8}});
   auto examples = make_best_of_n({})->assign({&group, 1});

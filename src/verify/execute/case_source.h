@@ -4,7 +4,7 @@
 // The default gives the original case and, where the task names tiny sizes, the tiny one. Extensions (multi-input
 // testing) give more; core does not know them.
 //
-// Other sizes and another precision need a trace of their own; other values and seeds do not, such a case names the
+// Other sizes and another precision need a trace of their own; other values and seeds do not: such a case names the
 // one whose trace serves. What a task cannot do (its reference fails there) is no candidate's fault: an additional
 // case is skipped then, and the verdict says so.
 #pragma once
@@ -34,7 +34,7 @@ struct CaseSpec {
   const std::string& recorded_as() const { return trace.empty() ? name : trace; }
 };
 
-// What may be made of the floating-point inputs that get_inputs() draws; others stay. gpu/values.cpp defines them.
+// What may be made of the floating-point inputs that get_inputs() draws; others stay. judge/values.cpp defines them.
 inline constexpr std::array<const char*, 11> kValueTransforms = {"doubled",  "negated",    "small",      "magnitudes",
                                                                  "uniform",  "large",      "heavy_tail", "sparse",
                                                                  "integers", "cancelling", "equal_rows"};
@@ -43,7 +43,7 @@ class CaseSource {
  public:
   virtual ~CaseSource() = default;
   // REQUIRES of implementations: a first case that is neither additional nor tiny; at most one tiny case, which is not
-  // additional; a case whose trace serves another is not additional either. Thread rule: any thread.
+  // additional; a case whose trace another one names is not additional either. Thread rule: any thread.
   virtual std::vector<CaseSpec> cases(const Task& task) const = 0;
 };
 

@@ -3,9 +3,8 @@
 //
 // Structure, shapes and dtypes must be equal. Integers and booleans must be equal. For floating-point outputs let
 //   t = the reference computed in float64 (the truth), r = the reference in its own dtype, c = the candidate's output,
-//   scale_i = |t_i| + rms(t)            a unit that neither punishes small elements of a large tensor
-//                                       (they carry the rounding of what they were summed from) nor forgives large
-//                                       ones,
+//   scale_i = |t_i| + rms(t)            a unit that neither punishes small elements of a large tensor (they carry the
+//                                       rounding of what they were summed from) nor forgives large ones,
 //   ref_max = max_i |r_i - t_i| / scale_i,   ref_rms = rms(r - t) / rms(t)    the reference's own error.
 // The candidate passes when both hold:
 //   worst element:  |c_i - t_i| <= min(max(kWorstFactor * ref_max, floor), cap) * scale_i + quantum   for every i
@@ -30,9 +29,8 @@ constexpr double kRmsFactor = 4;
 // kOwn: the outputs' own dtype decides.
 // kOther: a kernel tried in another precision than the one it was written for. The same, but twice that in half
 //         precision: what it keeps between its steps may be rounded there too.
-// kOtherProducts: as kOther, and float32 is held to no less than half precision's tolerance: products round their
-// operands to
-//         ten bits (TF32, unless Triton is told otherwise).
+// kOtherProducts: as kOther, and float32 gets at least half precision's tolerance: products round their operands to ten
+//         bits (TF32, unless Triton is told otherwise).
 enum class Precision { kOwn, kOther, kOtherProducts };
 
 // Per dtype; see the formulas above.

@@ -79,11 +79,11 @@ class Execution {
   Finding ask_for_reference();
   Finding unusable(const std::string& why);
   void skip(const CaseSpec& spec, const std::string& why);
-  // A case's trace of the reference; null where it has none.
+  // The reference's trace of a case; null where it has none.
   const CaseTrace* reference_trace(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }
   double growth(const CaseSpec& spec) const;
   Json cases_to_record();
-  // Why a trace cannot be honest; "" = it can. What it says about additional cases is decided.
+  // Why a trace cannot be honest; "" = it can. Decides the additional cases that it says the candidate fails in.
   std::string take(const Blob& blob, const Json& asked);
 
   const ExecutionTools& tools_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judge slots: the verifier's side of the judges, one per GPU, or some on the processor where there is none. Free of
-// torch and of CUDA: a slot is a program and a socket.
+// JudgeSlots: the verifier's side of the judges, one slot per GPU, or some on the processor where there is none. Free
+// of torch and of CUDA: a slot is a program and a socket.
 //
 //   auto slots = JudgeSlots::open({{"cuda:0"}});
 //   JudgeLease slot = slots->acquire();                       // blocks until a GPU is free
@@ -49,7 +49,7 @@ struct JudgeRun {
   int64_t weight_seed = 0, input_seed = 0;
   uint64_t poison = 0;
   bool backwards = false;  // Programs from the last to the first, where their order can be chosen.
-  bool launches = true;    // false: the kill switch.
+  bool launches = true;    // false: the Triton launches are left out.
   double growth = 1;       // How many times the original's elements the case's arrays have.
   double deadline_s = 60;
 };

@@ -2,8 +2,8 @@
 // Errors of many elements in one pass over memory: what comparing outputs of gigabytes spends its time on.
 //
 // `truth` is float64; `other` is of any floating dtype and of as many elements; both are flat and contiguous and on one
-// device. On a GPU these are kernels of our own (kernels.cu), which need no memory; elsewhere ATen's
-// operators. Sums are taken in float64, in no fixed order. All wait for the result. Thread rule: one thread.
+// device. On a GPU these are kernels of our own (replay/kernels.cu), which need no memory; elsewhere ATen's operators.
+// Sums are taken in float64, in no fixed order. All wait for the result. Thread rule: one thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>

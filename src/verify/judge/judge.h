@@ -2,9 +2,9 @@
 // Judge: the process that knows the answer. Owns the weights, the secret inputs, the float64 oracle and the comparison;
 // runs no byte of a candidate. Starts replayers (one at work, one spare) and asks them.
 //
-// What it runs itself are traces of references: trusted code, in the task's own dtypes and in float64. A
-// candidate's outputs come through the shared memory chunk by chunk and are compared as they come. Expected outputs
-// never leave the process. On the processor there may be no replayers: then the verifier has candidates interpreted
+// What it runs itself are traces of references: trusted code, in the task's own dtypes and in float64. A candidate's
+// outputs come through the shared memory chunk by chunk and are compared as they come. Expected outputs never leave the
+// process. On the processor there may be no replayers: then the verifier has candidates interpreted
 // (verify/execute/interpret_executor.h), and asks for their inputs and about their outputs.
 //
 // Questions of the verifier (verify/execute/judge_slots.h), JSON over the Channel:
@@ -13,16 +13,15 @@
 //                                      -> {"name", "memory", "bandwidth"}
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + trace of the reference, kept until the memory is needed
-//   candidate  {} + its bundle (bundle.h); replaces the last one
+//   candidate  {} + its bundle (trace/bundle.h); replaces the last one
 //   run        {"task", "case", "values", "additional", "precision", "weight_seed", "input_seed", "poison",
-//   "launches", "deadline_s"}
+//               "launches", "deadline_s"}
 //                                      -> {"finding", "worst"}, or for an additional case that the reference
 //                                         cannot do {"finding": a pass, "skipped": why}
-//   inputs     as run, and {"parameters": [{"name", "shape", "dtype", "initial": tensor where __init__ was run}]} +
-//   tensors
-//                                      -> {"parameters": [[name, tensor]], "inputs": [tensor or {"value"}]} + tensors,
-//                                      or
-//                                         what run says of a case that the reference cannot do
+//   inputs     as run, and {"parameters": [{"name", "shape", "dtype", "initial": tensor where __init__ was run}]}
+//              + tensors
+//                                      -> {"parameters": [[name, tensor]], "inputs": [tensor or {"value"}]}
+//                                         + tensors, or what run says of a case that the reference cannot do
 //   compare    as run, and {"outputs": STRUCTURE of tensors, "changed": [inputs], "damage": n} + tensors
 //                                      -> as run
 //   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}

@@ -19,7 +19,7 @@
 namespace tritonrl {
 namespace {
 
-constexpr double kMoved = 0.1;                   // Parameters that start as constants are moved by.
+constexpr double kMoved = 0.1;                   // How far parameters that start as constants are moved.
 constexpr int64_t kMostKept = int64_t{2} << 30;  // Bytes that nobody uses but the allocator.
 constexpr int64_t kBeginning = 1 << 20;          // Elements of an input that tell two seeds apart.
 

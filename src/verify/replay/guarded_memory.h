@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GuardedMemory: LibTorch's CUDA allocator in the replayer. Every buffer lies between two guard zones, and is filled
 // with NaN patterns before it is handed out, so that reads of memory that nobody wrote give NaN and writes outside of a
-// buffer leave a trace.
+// buffer show.
 //
 // Freed blocks are kept for the next request of their size class. Not poisoned while timing. Thread rule: one thread
 // and one stream.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OwnKernels: the verifier's own small kernels (kernels.cu, compiled for the device at hand when the process starts):
 // they count damaged guard words, hash memory, hold the stream, read the SM clock, empty the L2 cache, spin for a known
-// time, and compare (error_kernels.h).
+// time, and compare (judge/error_kernels.h).
 //
 // All are queued on the default stream and throw ReplayFailure. Thread rule: one thread.
 #pragma once

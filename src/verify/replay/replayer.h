@@ -5,7 +5,7 @@
 // Questions, all JSON over the Channel, answered by {"ok": true, ...} or {"failure": {"finding", "lost"}}:
 //
 //   hello     {"staging": handle}                                     -> {"device", "memory": bytes}
-//   load      {"slot"} + a trace                                  replaces what the slot held
+//   load      {"slot"} + a trace                                      replaces what the slot held
 //   drop      {"slot"}
 //   trim      {}                                                      drops the reference and memory kept for later
 //   init      {"slot", "case", "seed"}                                runs __init__'s section
@@ -18,9 +18,8 @@
 //   bandwidth {}                                                      -> {"bandwidth"}
 //   measure   {"spec"}                                                -> {"noise": [[readings, ...], ...]}
 //   time      {"case", "reference_case", "spec", "restore", "first_place", "again"}
-//                                                                     -> {"readings", "changed", and, unless it is done
-//                                                                     again,
-//                                                                         "chosen", "triton_share", "..._bytes"}
+//                                                                     -> {"readings", "changed"}; the first time also
+//                                                                        "chosen", "triton_share", "..._bytes"
 //
 // `restore` names values that the candidate changes when it runs: they are put back before every run. `changed` leaves
 // them out.

@@ -5,9 +5,9 @@
 //   tape.run_init();  tape.bind(trace.inputs[0].value, x);  tape.run_forward();
 //   at::Tensor y = tape.value(output_id);
 //
-// Every result is held against what the recorder said of it: another shape or dtype means that the trace is not
-// what it claims to be, another memory layout (a library chose its own) is copied into the recorded one, because
-// launches carry the recorded strides. Works on any device LibTorch has; launches need CUDA.
+// Every result is held against what the recorder said of it: another shape or dtype means that the trace is not what it
+// claims to be; another memory layout (a library chose its own) is copied into the recorded one, because launches carry
+// the recorded strides. Works on any device LibTorch has; launches need CUDA.
 //
 // Failures are a ReplayFailure: they belong to the trace that is run. Thread rule: one thread.
 #pragma once
@@ -67,7 +67,7 @@ class Tape {
   // The sections of the tape. Random numbers come from the device's default generator.
   void run_init() { run(0, trace_.init_steps, true); }
   void run_inputs() { run(trace_.init_steps, trace_.init_steps + trace_.input_steps, true); }
-  // `launches` false leaves the Triton launches out (the kill switch).
+  // `launches` false leaves the Triton launches out.
   void run_forward(bool launches = true) { run(trace_.init_steps + trace_.input_steps, trace_.tape.size(), launches); }
 
   void bind(int64_t id, at::Tensor tensor);

@@ -2,11 +2,11 @@
 // TensorMap: what Triton's launcher makes of a TensorDescriptor argument, without CUDA. A `tensordesc<...>` of a
 // kernel's signature becomes several kernel parameters:
 //
-//   with TMA metadata   the tensor map (128 bytes, made by cuTensorMapEncodeTiled), shape (i32 each), strides (i64
-//   each) without             pointer, shape and strides (i64 each), padding (i1), shape (i32 each), strides (i64 each)
+//   with TMA metadata   tensor map (128 bytes, made by cuTensorMapEncodeTiled), shape (i32 each), strides (i64 each)
+//   without             pointer, shape and strides (i64 each), padding (i1), shape (i32 each), strides (i64 each)
 //
-// Everything comes from a tainted trace. What Python's own TensorDescriptor never lets through is `tampered`; what
-// a real launch would refuse, or read from memory that is not the tensor's, is `runtime_error`. All functions throw
+// Everything comes from a tainted trace. What Python's own TensorDescriptor never lets through is `tampered`; what a
+// real launch would refuse, or read from memory that is not the tensor's, is `runtime_error`. All functions throw
 // ReplayFailure and nothing else. Thread rule: any thread.
 #pragma once
 

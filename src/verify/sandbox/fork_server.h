@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fork servers: the verifier's end of worker/PROTOCOL.md.
 //
-// Theory of operation. A Fork server is a Python broker in the outer jail and its fork server, which has torch and
-// triton imported, holds no job's bytes, and forks a sandboxed child for each job. We talk to it over one stream
-// socket: submit() writes a frame and leaves a promise, a reader thread fulfils promises as answers arrive, in any
-// order. The fork server itself is ours and runs no candidate code, so anything wrong *on the wire* (garbage, half a
-// frame, an answer to nothing) is a harness fault: the connection is given up, the process group killed, and every job
-// in flight is answered kLost. What is *inside* a payload comes from a child and may be hostile; blob.h judges that.
+// Theory of operation. A ForkServer is two Python processes in the outer jail: a broker, which holds all jobs' bytes,
+// and the one that forks a sandboxed child for each job, which has torch and triton imported and holds no job's bytes.
+// We talk to the broker over one stream socket: submit() writes a frame and leaves a promise, a reader thread fulfils
+// promises as answers arrive, in any order. Both processes are ours and run no candidate code, so anything wrong *on
+// the wire* (garbage, half a frame, an answer to nothing) is a harness fault: the connection is given up, the process
+// group killed, and every job in flight is answered kLost. What is *inside* a payload comes from a child and may be
+// hostile; blob.h judges that.
 //
 // A child that hangs is killed by its monitor at the job's deadline. A fork server that hangs is noticed by whoever
 // waits: deadline + kGraceS later it is killed. ForkServerPool starts a new one with the next job.
@@ -71,8 +72,7 @@ struct Connection {
 
 class ForkServer {
  public:
-  // Takes over the connection and waits for the fork server's "ready". Throws Error (environment) when it does not
-  // come.
+  // Takes over the connection and waits for "ready". Throws Error (environment) when it does not come.
   static std::unique_ptr<ForkServer> attach(Connection connection, double ready_timeout_s);
   ~ForkServer();  // Says "quit", waits shortly, kills the process group.
 
@@ -108,7 +108,7 @@ class ForkServer {
   std::string stderr_tail_, reason_;
 };
 
-// One record and one interpret server, restarted when they are lost.
+// One record and one interpret fork server, restarted when they are lost.
 class ForkServerPool : public WorkerPool {
  public:
   using Starter = std::function<Connection(ForkServerKind)>;

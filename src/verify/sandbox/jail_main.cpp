@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tritonrl_jail: the outer jail. Runs a program (a Python server) where there is nothing to steal and nobody to harm.
+// tritonrl_jail: the outer jail. Runs a program (a fork server) where there is nothing to steal and nobody to harm.
 //
 //   tritonrl_jail [--weak] [--bind PATH]... -- PROGRAM ARGUMENTS...
 //   tritonrl_jail [--weak] --probe          prints one line a protection: name, "yes" or "no", reason (tab separated)

@@ -8,8 +8,7 @@
 //     new PID, mount, network, IPC, UTS and user namespaces; a root folder in memory that shows /usr, the Python
 //     environment and worker/ (read-only), five device nodes (no GPU), its own /proc and /tmp; no home folders; another
 //     identity; no capabilities; a clean environment
-//       fork server (Python: a broker that holds all jobs' bytes, a fork server that holds none; never runs candidate
-//       code)
+//       fork server (Python: a broker with all jobs' bytes, and a process that forks, with none; no candidate code)
 //         monitor, one per job -- tritonrl_sandbox_monitor                    layer 2
 //           namespaces again, so that jobs see neither the fork server nor each other; enforces the deadline: killing
 //           the first process of the PID namespace kills all of them
@@ -20,8 +19,9 @@
 //
 // Why so: user namespaces make all of it work for root and for plain users alike; a user namespace per job also makes
 // RLIMIT_NPROC count that job's processes alone. Memory is limited per process (RLIMIT_DATA and RLIMIT_AS, beyond what
-// was inherited from the server; shared anonymous memory is filtered out), times at most 16 processes; a job is the
-// first that the kernel's out-of-memory killer takes.
+// was inherited from the fork server; shared anonymous memory is filtered out), times at most 16 processes; a job is
+// the first that the kernel's out-of-memory killer takes.
+//
 // What can go wrong: a kernel or container that refuses user namespaces. Then the verifier does not start, unless it is
 // told to make do (--allow-weaker-sandbox); every verdict then names what was missing.
 #pragma once

@@ -98,7 +98,7 @@ bool limit(int resource, rlim_t value) {
   return setrlimit(static_cast<__rlimit_resource_t>(resource), &wanted) == 0;
 }
 
-// data_bytes and address_bytes: what the process holds already (inherited from the server, mostly shared with it).
+// data_bytes and address_bytes: what the process holds already (inherited from the fork server, mostly shared with it).
 int limits(uint64_t memory, uint64_t tmp, int deadline_s, uint64_t data_bytes, uint64_t address_bytes) {
   bool memory_ok = data_bytes && address_bytes && limit(RLIMIT_DATA, data_bytes + memory) &&
                    limit(RLIMIT_AS, address_bytes + memory + kAddressSlack);

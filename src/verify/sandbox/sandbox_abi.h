@@ -3,7 +3,7 @@
 //
 // Order for one job: the fork server forks a monitor, the monitor calls tritonrl_sandbox_monitor and forks again, the
 // grandchild calls tritonrl_sandbox_enter before it touches a byte of a candidate. Both are called in single-threaded
-// processes only. sandbox.h tells the whole story.
+// processes only. sandbox.h has the whole picture.
 #pragma once
 
 #include <stdint.h>

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Plays server, monitor and job; the body under test sees `out` (a dict) and must fill it.
+// Plays fork server, monitor and job; the body under test sees `out` (a dict) and must fill it.
 constexpr const char* kHarness = R"(
 import ctypes, json, os, signal, socket, sys, time, errno, resource, mmap
 lib = ctypes.CDLL(sys.argv[1])

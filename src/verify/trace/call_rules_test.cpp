@@ -25,7 +25,7 @@ CaseTrace roomy() {
 }
 TraceStep empty_y() { return call_step("aten.empty_like.default", {0}, 1); }
 
-TEST(Policy, HonestTracesPass) {
+TEST(CallRules, HonestTracesPass) {
   EXPECT_TRUE(finding(small_trace()).finding.passed());
   CaseTrace views = roomy();  // The output is a view of a copy of what the launch wrote.
   views.values[3] = trace_value(2, {32});
@@ -35,13 +35,13 @@ TEST(Policy, HonestTracesPass) {
   EXPECT_TRUE(finding(views).finding.passed());
 }
 
-TEST(Policy, NoLaunch) {
+TEST(CallRules, NoLaunch) {
   CaseTrace trace = small_trace();
   trace.tape = {empty_y()};
   EXPECT_EQ(message(trace), "no Triton kernel is launched");
 }
 
-TEST(Policy, EmptyGrid) {
+TEST(CallRules, EmptyGrid) {
   CaseTrace trace = small_trace();
   trace.tape[1] = launch_step({0, 1}, {0, 1, 1});
   EXPECT_EQ(message(trace), "every Triton launch has an empty grid");
@@ -52,7 +52,7 @@ TEST(Policy, EmptyGrid) {
   EXPECT_EQ(message(trace), "every Triton launch has an empty grid");
 }
 
-TEST(Policy, TensorsOfEveryChoiceAndOfDescriptorsAreReached) {
+TEST(CallRules, TensorsOfEveryChoiceAndOfDescriptorsAreReached) {
   CaseTrace trace = roomy();
   trace.tape = {empty_y(), call_step("aten.empty_like.default", {0}, 2), launch_step({0, 1})};
   trace.outputs = leaf(2);
@@ -67,7 +67,7 @@ TEST(Policy, TensorsOfEveryChoiceAndOfDescriptorsAreReached) {
   EXPECT_EQ(message(trace), "");
 }
 
-TEST(Policy, Delegation) {
+TEST(CallRules, Delegation) {
   CaseTrace trace = roomy();
   trace.tape.push_back(call_step("aten.relu.default", {1}, 2));
   trace.outputs = leaf(2);
@@ -78,21 +78,21 @@ TEST(Policy, Delegation) {
   EXPECT_EQ(mixed.delegated_ops, std::vector<std::string>{"aten.relu.default"});
 }
 
-TEST(Policy, DecoyWhoseResultIsThrownAway) {
+TEST(CallRules, DecoyWhoseResultIsThrownAway) {
   CaseTrace trace = roomy();  // The launch writes y, the output is computed from x alone.
   trace.tape = {empty_y(), launch_step({1}), call_step("aten.relu.default", {0}, 2)};
   trace.outputs = leaf(2);
   EXPECT_EQ(message(trace, CallRules::kMixed), "no Triton launch reaches an output");
 }
 
-TEST(Policy, AllocationTakesShapesOnly) {
+TEST(CallRules, AllocationTakesShapesOnly) {
   CaseTrace trace = roomy();
   trace.tape.push_back(call_step("aten.ones_like.default", {1}, 2));
   trace.outputs = leaf(2);
   EXPECT_EQ(message(trace), "no Triton launch reaches an output");
 }
 
-TEST(Policy, OverwritingWhatTheLaunchWroteUndoesIt) {
+TEST(CallRules, OverwritingWhatTheLaunchWroteUndoesIt) {
   CaseTrace trace = roomy();
   trace.tape = {empty_y(), launch_step({1}), call_step("aten.relu.default", {0}, 2),
                 call_step("aten.copy_.default", {1, 2}, 1)};
@@ -106,7 +106,7 @@ TEST(Policy, OverwritingWhatTheLaunchWroteUndoesIt) {
   EXPECT_TRUE(finding(trace, CallRules::kMixed).finding.passed());
 }
 
-TEST(Policy, OutputThatIsAnInput) {
+TEST(CallRules, OutputThatIsAnInput) {
   CaseTrace trace = small_trace();
   trace.tape[1] = launch_step({1});
   trace.outputs = group(Nest<int64_t>::Kind::kTuple, {leaf(1), leaf(0)});
@@ -114,7 +114,7 @@ TEST(Policy, OutputThatIsAnInput) {
 }
 
 // What __init__ and get_inputs() do is theirs, and no work of forward().
-TEST(Policy, StepsBeforeForward) {
+TEST(CallRules, StepsBeforeForward) {
   CaseTrace trace = roomy();
   trace.parameters.resize(1);
   trace.parameters[0].name = "w";
@@ -132,7 +132,7 @@ TEST(Policy, StepsBeforeForward) {
   EXPECT_EQ(message(trace, CallRules::kMixed), "Triton kernels are launched in __init__");
 }
 
-TEST(Policy, Plumbing) {
+TEST(CallRules, Plumbing) {
   for (const char* name :
        {"aten.empty.memory_format", "aten._to_copy.default", "aten.t.default", "aten.zeros_like.default",
         "aten.copy_.default", "aten.constant_pad_nd.default", "aten.as_strided.default"}) {

@@ -30,9 +30,10 @@ enum class Role {
   kHeads,
   kHeadDim,
   kClasses,
-  kDepth,  // Of volumes, whose other two are short as well.
+  kDepth,  // Of volumes, which are small and have few channels.
   kShortHeight,
-  kShortWidth
+  kShortWidth,
+  kFewChannels
 };
 
 class Draft {

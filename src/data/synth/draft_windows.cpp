@@ -151,7 +151,7 @@ int build_conv(Draft& draft, const Operator& op, int x) {
     if (w.output_padding >= std::max(w.stride, w.dilation)) w.output_padding = 0;
     return w;
   });
-  Dim out = depthwise ? channels : draft.symbol(Role::kChannels);
+  Dim out = depthwise ? channels : draft.symbol(spatial == 3 ? Role::kFewChannels : Role::kChannels);
   int64_t groups = draft.chance(0.15) ? 2 : 1;
   auto divides = [&](const Dim& dim) { return dim.full % groups == 0 && dim.tiny % groups == 0; };
   if (depthwise || pointwise || !divides(channels) || !divides(out)) groups = 1;

@@ -23,7 +23,7 @@ const Operator& must(const char* name) {
 int apply(Draft& draft, const char* name, int x) { return x < 0 ? -1 : must(name).build(draft, must(name), x); }
 
 int volume_input(Draft& d, bool positive = false) {
-  Dim batch = d.symbol(Role::kBatch), channels = d.symbol(Role::kChannels), depth = d.symbol(Role::kDepth);
+  Dim batch = d.symbol(Role::kBatch), channels = d.symbol(Role::kFewChannels), depth = d.symbol(Role::kDepth);
   Dim height = d.symbol(Role::kShortHeight), width = d.symbol(Role::kShortWidth);
   return d.input({batch, channels, depth, height, width}, positive);
 }

@@ -108,16 +108,30 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   auto graph = draw_graph(draw, draws.at("graph"));
   if (!graph) return std::nullopt;
   Task task;
+  bool literal_sizes = false;
   task.graph_hash = graph->hash();
   if (!may_come(parse(task.graph_hash)) || !wanted(*graph)) return std::nullopt;
-  Naming naming = name_everything(*graph, draw.plain, draws.at("names"));
-  task.solution = triton_solution(*graph, naming, draw_style(draw.plain, draw.gpu_sizes, draws.at("style")));
+  Style style = draw_style(draw.plain, draw.gpu_sizes, draws.at("style"));
+  if (draw.plain || config_.writing == WritingStyle::kBare) {
+    Naming naming = name_everything(*graph, draw.plain, draws.at("names"));
+    task.solution = triton_solution(*graph, naming, style);
+    task.source = torch_source(*graph, naming, draws.at("source"));
+  } else {
+    Writing writing = draw_writing(draws.at("writing"));
+    graph = with_named_sizes(*graph, writing, draws.at("sizes"));
+    draw_schedule(style, draw.gpu_sizes, draws.at("schedule"));
+    Naming naming = name_as_people(*graph, writing, draws.at("names"));
+    task.solution = triton_solution(*graph, naming, style, &writing);
+    task.source = people_source(*graph, naming, writing, draws.at("source"));
+    literal_sizes = writing.sizes == Writing::Sizes::kLiteral;
+  }
   if (task.solution.empty() && config_.only_covered) return std::nullopt;
   task.difficulty = graph->compute_nodes();
   task.level = task.difficulty == 1 ? 1 : 2;
   task.name = graph->name();
-  task.source = torch_source(*graph, naming, draws.at("source"));
-  for (const auto& [name, dim] : graph->symbols) task.tiny[name] = dim.tiny;
+  for (const auto& [name, dim] : graph->symbols) {
+    if (!literal_sizes) task.tiny[name] = dim.tiny;
+  }
   task.origin = cat("synth graphs seed ", config_.seed);
   task.licence = "Apache-2.0";
   return task;

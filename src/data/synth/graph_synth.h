@@ -6,7 +6,8 @@
 // those hashes continues exactly where another one stopped. Nothing but 16 bytes a task is kept. Tasks are made by all
 // cores; how many there are changes nothing.
 //
-// Two styles. varied: all operators and shapes, solutions in many hands, as a large policy should meet them. plain:
+// Two styles. varied: all operators and shapes, sources and solutions in many hands, as a large policy should meet
+// them; `writing` says whether sources are written as people write or hold what is needed and no more. plain:
 // chains over one (M, N) tensor, one kernel a solution, and always the same way to write the same thing, so that a
 // small policy learns from a hundred examples what several operators in a row become.
 #pragma once
@@ -22,6 +23,7 @@
 #include "base/config.h"
 #include "base/rng.h"
 #include "data/synth/draw.h"
+#include "data/synth/writing.h"
 #include "data/tasks/split.h"
 #include "data/tasks/task.h"
 
@@ -35,6 +37,7 @@ constexpr auto enum_names(SizeRange) { return std::array{"small", "gpu"}; }
 struct SynthConfig {
   int64_t seed = 7;
   SynthStyle style = SynthStyle::kVaried;
+  WritingStyle writing = WritingStyle::kAsPeople;  // Of varied tasks.
   std::vector<std::string> operators = {"all"};
   SizeRange sizes = SizeRange::kSmall;                       // small: a launch is 32 programs or fewer.
   std::vector<std::string> dtypes = {"float32", "float16"};  // bfloat16 can be verified on a GPU only.
@@ -49,6 +52,8 @@ struct SynthConfig {
     v("seed", seed, "names the whole stream");
     v("style", style,
       "varied = every shape, solutions in many styles; plain = chains over one (M, N), one kernel, one style");
+    v("writing", writing,
+      "of varied tasks: as_people = docstrings, hints, hyper-parameters, modules, every name; bare = none of it");
     v("operators", operators, "to draw from: all, core (29 element-wise ones), families, names (docs/synthesiser.md)");
     v.renamed("families", "data.synth.operators");
     v("sizes", sizes, "small = for Triton's interpreter; gpu = 1e6 to 1e8 elements");

@@ -93,10 +93,9 @@ std::string KernelText::pointer(int node, bool) {
     if (known == node) return name;
   }
   std::string host = host_name(file_, node);
-  for (const char* prefix : {"self."}) {
-    if (host.rfind(prefix, 0) == 0) host = host.substr(std::string(prefix).size());
-  }
-  std::string name = fresh(replace_all(host, ".", "_") + "_ptr");
+  if (host.rfind("self.", 0) == 0) host = host.substr(5);
+  for (const char* mark : {".", "["}) host = replace_all(host, mark, "_");
+  std::string name = fresh(replace_all(host, "]", "") + "_ptr");
   pointers_.emplace_back(node, name);
   return name;
 }
@@ -287,8 +286,15 @@ std::string KernelText::pointwise(int id, const Place& place) {
   if (text.find("{scale}") != std::string::npos) {
     text = replace_all(text, "{scale}", size("scale", node.module_dims.at(0).text + " ** -0.5"));
   }
-  static const std::vector<std::vector<std::string>> kStems = {{"v"}, {""}, {"t"}, {"val"}};
-  const std::string& chosen = kStems[static_cast<size_t>(style().names)][0];
+  for (const char* key : {"a", "b"}) {
+    auto scalar = file_.naming.scalars.find({file_.plan.from[static_cast<size_t>(id)], key});
+    std::string place = cat("{", key, "}");
+    if (!style().pass_scalars || scalar == file_.naming.scalars.end() || text.find(place) == std::string::npos)
+      continue;
+    text = replace_all(text, place, size(scalar->second, "self." + scalar->second));
+  }
+  static const std::vector<std::string> kStems = {"v", "", "t", "val"};
+  const std::string& chosen = kStems[static_cast<size_t>(style().names)];
   std::string stem = chosen.empty() ? node.op->name + "_out" : chosen;
   if (text == "{x}") return tensors[0];
   bool compound = node.op->triton.size() > 34 && parameters.empty() && node.op->triton.find("{a}") == std::string::npos;

@@ -14,11 +14,6 @@ namespace {
 
 bool is_number(const Dim& dim) { return std::isdigit(static_cast<unsigned char>(dim.text[0])) != 0; }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 std::string dim_name(int dim, size_t rank) { return dim == static_cast<int>(rank) - 1 ? "-1" : cat(dim); }
 
 std::string over_text(const TensorGraph& graph, const Node& node) {
@@ -39,16 +34,22 @@ std::string slice_text(const Node& node) {
   return cat(out, start ? cat(start) : "", ":", end ? cat(-end) : "");
 }
 
-// The torch expression of a compute node over the given operand texts.
-std::string expression(const TensorGraph& graph, const Node& node, const std::vector<std::string>& operands) {
-  std::string text = node.torch();
+}  // namespace
+
+std::string torch_expression(const TensorGraph& graph, const Node& node, std::string text,
+                             const std::vector<std::string>& operands, const Named& named) {
   size_t rank = graph[node.operands[0]].shape.size();
-  if (node.op->name == "matmul" && node.ints.at("transposed")) text = "torch.matmul({x}, {y}.transpose(-2, -1))";
+  if (node.op->name == "matmul" && node.ints.at("transposed") && text == node.op->torch)
+    text = "torch.matmul({x}, {y}.transpose(-2, -1))";
   if (node.op->name == "unsqueeze") rank = 0;
   auto sub = [&](const char* key, const std::string& value) { text = replace_all(text, key, value); };
   std::string over = over_text(graph, node);
+  auto dim = named.find("dim");
+  if (dim != named.end() && node.dims.size() == 1 && !over.empty())
+    over = replace_all(over, cat("dim=", dim_name(node.dims[0], rank)), "dim=" + dim->second);
   sub("{over}", over);
-  sub("{along}", over.empty() ? "" : over.substr(2));
+  sub("{of}", over.empty() ? "" : over.substr(2));
+  for (const auto& [key, name] : named) sub(("{" + key + "}").c_str(), name);
   if (!node.dims.empty()) {
     sub("{dim}", node.op->name == "stack" ? cat(node.dims[0]) : dim_name(node.dims[0], rank));
     if (text.find("{dim0}") != std::string::npos) {
@@ -71,6 +72,7 @@ std::string expression(const TensorGraph& graph, const Node& node, const std::ve
   }
   bool sum = node.ints.count("sum") && node.ints.at("sum");
   sub("{reduction}", sum ? ", reduction=\"sum\"" : "");
+  sub("{nn_reduction}", sum ? "reduction=\"sum\"" : "");
   sub("{hinge}", sum ? "sum" : "mean");
   for (const auto& [key, value] : node.ints) sub(("{" + key + "}").c_str(), cat(value));
   sub("{self}", "self." + node.member);
@@ -90,7 +92,10 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-}  // namespace
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
 
 bool keeps_first_input(const TensorGraph& graph) {
   bool computed = false;
@@ -141,11 +146,11 @@ Naming name_everything(const TensorGraph& graph, bool plain, Rng rng) {
   // Arguments of __init__: every size a module or parameter needs, once.
   auto argument = [&](const Dim& dim) -> std::string {
     if (is_number(dim)) return dim.text;
-    for (const auto& [name, known] : naming.arguments) {
-      if (known == dim) return name;
+    for (const Argument& known : naming.arguments) {
+      if (known.dim == dim) return known.name;
     }
-    std::string name = graph.symbols.count(dim.text) ? lower(dim.text) : cat("dim", naming.arguments.size());
-    naming.arguments.emplace_back(name, dim);
+    std::string name = graph.symbols.count(dim.text) ? lower_case(dim.text) : cat("dim", naming.arguments.size());
+    naming.arguments.push_back({name, dim});
     return name;
   };
   std::string body;
@@ -165,7 +170,7 @@ Naming name_everything(const TensorGraph& graph, bool plain, Rng rng) {
   }
   if (!body.empty()) {
     std::vector<std::string> names_only;
-    for (const auto& [name, dim] : naming.arguments) names_only.push_back(name);
+    for (const Argument& argument : naming.arguments) names_only.push_back(argument.name);
     std::string list = names_only.empty() ? "self" : "self, " + join(names_only, ", ");
     naming.constructor = cat("    def __init__(", list, "):\n        super().__init__()\n", body, "\n");
   }
@@ -198,7 +203,7 @@ std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng
     if (node.kind != Node::Kind::kCompute) continue;
     std::vector<std::string> operands;
     for (int operand : node.operands) operands.push_back(texts[static_cast<size_t>(operand)]);
-    std::string text = expression(graph, node, operands);
+    std::string text = torch_expression(graph, node, node.torch(), operands);
     if (kept) texts[0] = "r";  // From the second node on.
     auto users = graph.users(static_cast<int>(i));
     bool single = users.size() == 1 && !graph.is_output(static_cast<int>(i));
@@ -228,7 +233,7 @@ std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng
   std::string constants;
   for (const auto& [name, dim] : graph.symbols) constants += cat(name, " = ", dim.full, "\n");
   std::vector<std::string> given;
-  for (const auto& [name, dim] : naming.arguments) given.push_back(shape_text({dim}));
+  for (const Argument& argument : naming.arguments) given.push_back(shape_text({argument.dim}));
   bool functional = body.find("F.") != std::string::npos;
   return cat("import torch\nimport torch.nn as nn\n", functional ? "import torch.nn.functional as F\n" : "", "\n",
              constants, "\n\nclass Model(nn.Module):\n", naming.constructor, "    def forward(self, ",

@@ -12,7 +12,10 @@ std::string block_name(const Style& style) { return style.block_in_name ? "BLOCK
 
 void launch(const KernelText& kernel, const std::string& grid, std::vector<std::string>& host, int warps) {
   auto arguments = kernel.arguments();
-  if (warps > 0) arguments.push_back(cat("num_warps=", warps));
+  const Style& style = kernel.style();
+  if (style.num_warps > 0 || warps > 0)
+    arguments.push_back(cat("num_warps=", style.num_warps > 0 ? style.num_warps : warps));
+  if (style.num_stages > 0) arguments.push_back(cat("num_stages=", style.num_stages));
   host.push_back(cat(kernel.name(), "[", grid, "](", join(arguments, ", "), ")"));
 }
 
@@ -49,6 +52,28 @@ void load_inputs(KernelText& kernel, const Place& place, const Shape& shape) {
   for (int id : kernel.file().naming.inputs) {
     if (!kernel.has(id)) kernel.value(id, kernel.broadcast_place(place, shape, kernel.graph()[id].shape));
   }
+}
+
+// The kernel under a choice of configurations: block sizes (`block` names them), or warps alone.
+std::string tuned(const KernelText& kernel, const std::string& block, const std::string& key) {
+  const Style& style = kernel.style();
+  std::vector<std::string> configs;
+  int64_t count = style.names % 2 ? 2 : 3;
+  for (int64_t i = 0; i < count; ++i) {
+    std::string meta = block.empty() ? "" : cat("\"", block, "\": ", (style.block >= 1024 ? 512 : 256) << i);
+    configs.push_back(cat("triton.Config({", meta, "}, num_warps=", 2 << i, ")"));
+  }
+  return cat("@triton.autotune(\n    configs=[\n        ", join(configs, ",\n        "), ",\n    ],\n    key=[\"", key,
+             "\"],\n)\n", kernel.text());
+}
+
+// Launches it; the grid follows from what was chosen.
+void launch_tuned(const KernelText& kernel, const std::string& block, const std::string& count,
+                  std::vector<std::string>& host) {
+  auto arguments = kernel.arguments();
+  std::erase_if(arguments, [&](const std::string& argument) { return argument.rfind(block + "=", 0) == 0; });
+  host.push_back(cat("grid = lambda meta: (triton.cdiv(", count, ", meta[\"", block, "\"]),)"));
+  host.push_back(cat(kernel.name(), "[grid](", join(arguments, ", "), ")"));
 }
 
 std::string pointwise_kernel(FileText& file, int index, std::vector<std::string>& host) {
@@ -96,6 +121,10 @@ std::string pointwise_kernel(FileText& file, int index, std::vector<std::string>
   place.flat_mask = "mask";
   load_inputs(kernel, place, shape);
   store_all(kernel, plan, place, shape);
+  if (file.style.autotune) {
+    launch_tuned(kernel, block, count, host);
+    return tuned(kernel, block, n);
+  }
   launch(kernel, cat("(triton.cdiv(", count, ", ", file.style.block, "),)"), host, file.style.warps ? 4 : 0);
   return kernel.text();
 }
@@ -188,9 +217,10 @@ std::string row_kernel(FileText& file, int index, std::vector<std::string>& host
   kernel.row_count = kernel.size(space.length().text == "1" ? Dim{"1", 1, 1} : space.length());
   const std::string& n = kernel.row_count;
   std::string rows = shape_text({space.rows()});
+  int64_t per_program = file.style.rows > 0 ? file.style.rows : file.style.tile >= 32 ? 4 : 2;
   if (many) {
     std::string count = kernel.size("rows", rows);
-    std::string step = kernel.constant("ROWS", cat(file.style.tile >= 32 ? 4 : 2));
+    std::string step = kernel.constant("ROWS", cat(per_program));
     kernel.head("row", cat("tl.program_id(0) * ", step, " + tl.arange(0, ", step, ")[:, None]"));
     kernel.head("cols", cat("tl.arange(0, ", block, ")[None, :]"));
     kernel.head("row_ok", cat("row < ", count));
@@ -215,10 +245,16 @@ std::string row_kernel(FileText& file, int index, std::vector<std::string>& host
   }
   store_rows(kernel, plan, many);
   std::string grid = space.whole() ? "(1,)"
-                     : many        ? cat("(triton.cdiv(", rows, ", ", file.style.tile >= 32 ? 4 : 2, "),)")
+                     : many        ? cat("(triton.cdiv(", rows, ", ", per_program, "),)")
                                    : cat("(", rows, ",)");
+  std::string text = kernel.text();
+  bool has_key = text.find(", " + n + ",") < text.find("):\n");
+  if (file.style.autotune && has_key) {
+    host.push_back(cat(kernel.name(), "[", grid, "](", join(kernel.arguments(), ", "), ")"));
+    return tuned(kernel, "", n);
+  }
   launch(kernel, grid, host, file.style.warps ? (space.length().full > 2048 ? 8 : 4) : 0);
-  return kernel.text();
+  return text;
 }
 
 // A sum, mean or extreme of everything: one partial result a block, then one program over those.

@@ -81,7 +81,20 @@ Style draw_style(bool plain, bool gpu_sizes, Rng rng) {
   return style;
 }
 
-std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style) {
+void draw_schedule(Style& style, bool gpu_sizes, Rng rng) {
+  auto flag = [&](double p) { return rng.uniform() < p; };
+  using Sizes = std::vector<int64_t>;
+  style.pass_scalars = flag(0.6);
+  style.autotune = flag(0.12);
+  if (flag(0.5)) style.num_warps = rng.pick(Sizes{1, 2, 4, 4, 8});
+  if (flag(0.3)) style.num_stages = rng.pick(Sizes{1, 2, 3, 4});
+  style.rows = rng.pick(Sizes{2, 4, 8});
+  style.block = rng.pick(gpu_sizes ? Sizes{512, 1024, 2048, 4096} : Sizes{256, 512, 1024, 1024, 2048});
+  style.tile = rng.pick(gpu_sizes ? Sizes{32, 64} : Sizes{16, 32, 32, 64});
+}
+
+std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style,
+                            const Writing* writing) {
   auto plan = plan_kernels(graph);
   if (!plan || plan->kernels.empty()) return "";
   FileText file{*plan, naming, style, {}, {}, {}};
@@ -121,8 +134,17 @@ std::string triton_solution(const TensorGraph& graph, const Naming& naming, cons
   std::string text = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.language as tl\n";
   for (const std::string& name : file.helper_order) text += cat("\n\n@triton.jit\ndef ", name, file.helpers[name]);
   for (const std::string& kernel : kernels) text += "\n\n" + kernel;
-  return cat(text, "\n\nclass ModelNew(nn.Module):\n", naming.constructor, "    def forward(self, ",
-             join(arguments, ", "), "):\n", body);
+  if (writing == nullptr) {
+    return cat(text, "\n\nclass ModelNew(nn.Module):\n", naming.constructor, "    def forward(self, ",
+               join(arguments, ", "), "):\n", body);
+  }
+  for (std::string& argument : arguments) argument += writing->new_hints ? ": torch.Tensor" : "";
+  if (!naming.new_classes.empty()) text += "\n\n" + naming.new_classes;
+  static const std::vector<std::string> kDocs = {"The same with Triton.", "Fused forward pass.",
+                                                 "Launches the kernels above.", "Triton version of Model."};
+  std::string doc = writing->new_doc ? cat("    \"\"\"", kDocs[body.size() % kDocs.size()], "\"\"\"\n\n") : "";
+  return cat(text, "\n\nclass ModelNew(nn.Module):\n", doc, people_constructor(naming, *writing, body),
+             "    def forward(self, ", join(arguments, ", "), "):\n", body);
 }
 
 }  // namespace tritonrl::graphs

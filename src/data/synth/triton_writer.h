@@ -28,10 +28,18 @@ struct Style {
   int allocation = 0;          // torch.empty, new_empty, empty_like.
   int64_t block = 1024;        // Of flat kernels.
   int64_t tile = 32;           // Of products.
+
+  // --- Schedules that vary where people write; 0 = what the kernel's writer says.
+  bool pass_scalars = false;  // Numbers that are arguments of __init__ are arguments of the kernel, not part of it.
+  bool autotune = false;      // Flat and row kernels: from two or three configurations.
+  int64_t num_warps = 0, num_stages = 0;
+  int64_t rows = 0;  // Rows per program, with many_rows.
 };
 Style draw_style(bool plain, bool gpu_sizes, Rng rng);
+void draw_schedule(Style& style, bool gpu_sizes, Rng rng);
 
-// The whole file, or "" when the code generator does not cover the graph.
-std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style);
+// The whole file, or "" when the code generator does not cover the graph. `writing`: null = bare.
+std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style,
+                            const Writing* writing = nullptr);
 
 }  // namespace tritonrl::graphs

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, forms and members of a task as people write it.
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "base/text.h"
+#include "data/synth/operators.h"
+#include "data/synth/torch_writer.h"
+
+namespace tritonrl::graphs {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string free_name(const std::string& wanted, std::set<std::string>& taken) {
+  std::string name = wanted;
+  for (int i = 2; !taken.insert(name).second; ++i) name = cat(wanted, i);
+  return name;
+}
+
+std::string type_of_literal(const std::string& literal) {
+  if (literal == "True" || literal == "False") return "bool";
+  if (literal[0] == '(') return "tuple";
+  if (literal == "None") return "float";
+  return literal.find_first_of(".e") == std::string::npos ? "int" : "float";
+}
+
+// "nn.Conv2d(a, b, 3, padding=1)" in its parts.
+struct Call {
+  std::string head;
+  Words arguments;
+};
+Call taken_apart(const std::string& text) {
+  size_t open = text.find('(');
+  Call call{text.substr(0, open), {}};
+  int depth = 0;
+  std::string current;
+  for (size_t i = open + 1; i + 1 < text.size(); ++i) {
+    char c = text[i];
+    depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      call.arguments.push_back(trim(current));
+      current.clear();
+    } else {
+      current += c;
+    }
+  }
+  if (!trim(current).empty()) call.arguments.push_back(trim(current));
+  return call;
+}
+
+// Builds the names of one task.
+class Namer {
+ public:
+  Namer(const TensorGraph& graph, const Writing& writing, Rng rng) : graph_(graph), writing_(writing), rng_(rng) {
+    size_t count = graph.nodes.size();
+    naming_.values.resize(count);
+    naming_.forms.resize(count);
+    naming_.members.resize(count);
+    modules_.resize(count);
+    for (const auto& [name, dim] : graph.symbols) {
+      taken_.insert(name);
+      sizes_.insert(lower_case(name));
+    }
+    for (const Node& node : graph.nodes) {
+      if (!node.member.empty()) members_.insert(node.member.substr(0, node.member.find('.')));
+    }
+  }
+
+  Naming run() {
+    name_values();
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.kind == Node::Kind::kCompute) choose_form(static_cast<int>(i));
+      if (node.kind == Node::Kind::kParameter && !node.draw.empty()) own_parameter(static_cast<int>(i));
+    }
+    contain();
+    return std::move(naming_);
+  }
+
+ private:
+  bool flag(double p) { return rng_.uniform() < p; }
+
+  void name_values() {
+    static const std::vector<Words> kInputs = {{"x", "y", "z", "w"},
+                                               {"x", "y", "z", "w"},
+                                               {"x", "other", "third", "fourth"},
+                                               {"a", "b", "c", "d"},
+                                               {"A", "B", "C", "D"},
+                                               {"x1", "x2", "x3", "x4"},
+                                               {"input_tensor", "second", "third", "fourth"},
+                                               {"inputs", "others", "extras", "more"},
+                                               {"x", "residual", "extra", "mask"},
+                                               {"inp", "aux", "extra", "rest"}};
+    static const Words kStems = {"h", "t", "out", "v", "y_", "hidden", "result"};
+    Words names = rng_.pick(kInputs);
+    bool loss = std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [](const Node& n) {
+      return n.kind == Node::Kind::kCompute && n.op->family == "loss" && n.op->then_mean;
+    });
+    if (loss && flag(0.6)) names = {"predictions", "targets", "third", "fourth"};
+    if (graph_.title == "attention" && flag(0.7))
+      names = flag(0.5) ? Words{"q", "k", "v", "m"} : Words{"query", "key", "value", "mask_"};
+    const std::string stem = rng_.pick(kStems);
+    bool by_operator = flag(0.15);
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return taken_.count(name) > 0; }))
+      names = kInputs[0];
+    int count = 0;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.kind == Node::Kind::kInput) {
+        bool index = node.type == Type::kInt64 && node.draw.find("({shape},)") != std::string::npos && !loss;
+        naming_.values[i] = free_name(index ? "idx" : names[naming_.inputs.size()], taken_);
+        naming_.inputs.push_back(static_cast<int>(i));
+      } else if (node.kind == Node::Kind::kParameter) {
+        naming_.values[i] = "self." + node.member;
+      } else {
+        naming_.values[i] =
+            free_name(by_operator ? node.op->name + "_out" : cat(stem, count ? cat(count) : ""), taken_);
+        ++count;
+      }
+    }
+  }
+
+  std::string size_argument(const Dim& dim) {
+    if (std::isdigit(static_cast<unsigned char>(dim.text[0]))) return dim.text;
+    for (const Argument& known : naming_.arguments) {
+      if (known.literal.empty() && known.dim == dim) return known.name;
+    }
+    std::string name = graph_.symbols.count(dim.text) ? lower_case(dim.text) : "flat_dim";
+    naming_.arguments.push_back({free_name(name, arguments_), dim});
+    return naming_.arguments.back().name;
+  }
+
+  // An argument that holds this literal; one that does already, where it was to be called the same.
+  std::string number_argument(const std::string& wanted, const std::string& literal, bool kept_on_self = false) {
+    std::string& name = numbers_[wanted + "=" + literal];
+    if (name.empty()) {
+      name = wanted;
+      auto used = [&] {
+        return sizes_.count(name) || arguments_.count(name) || (kept_on_self && members_.count(name));
+      };
+      for (int i = 2; used(); ++i) name = cat(wanted, i);
+      arguments_.insert(name);
+      Argument argument{name, Dim(), literal, type_of_literal(literal)};
+      naming_.arguments.push_back(std::move(argument));
+    }
+    if (kept_on_self) members_.insert(name);
+    return name;
+  }
+
+  // A module's constructor with some of its numbers as arguments of __init__.
+  std::string with_arguments(const std::string& text) {
+    Call call = taken_apart(text);
+    bool conv = call.head.find("Conv") != std::string::npos, group = call.head == "nn.GroupNorm";
+    bool square = conv && call.head.find("2d") != std::string::npos;
+    auto numeric = [](const std::string& word) {
+      return word == "True" || word == "False" ||
+             (std::isdigit(static_cast<unsigned char>(word[0])) && word.find_first_of("(,") == std::string::npos);
+    };
+    for (size_t i = 0; i < call.arguments.size(); ++i) {
+      std::string& argument = call.arguments[i];
+      size_t equals = argument.find('=');
+      std::string key = equals == std::string::npos ? "" : argument.substr(0, equals);
+      std::string value = equals == std::string::npos ? argument : argument.substr(equals + 1);
+      if (!numeric(value)) continue;
+      std::string name = !key.empty() ? key : conv && i == 2 ? "kernel_size" : group && i == 0 ? "num_groups" : "";
+      if (name.empty()) continue;
+      bool passed = flag(writing_.arguments);
+      if (name == "kernel_size" && square && flag(0.12)) value = cat("(", value, ", ", value, ")");
+      if (passed) value = number_argument(name, value);
+      if (key.empty()) {
+        argument = conv && flag(0.3) ? "kernel_size=" + value : group && flag(0.3) ? "num_groups=" + value : value;
+        // What comes behind a keyword must be one, too.
+        if (group && argument != value && i + 1 < call.arguments.size())
+          call.arguments[i + 1] = "num_channels=" + call.arguments[i + 1];
+      } else {
+        argument = key + "=" + value;
+      }
+    }
+    bool may_bias = call.head == "nn.Linear" || conv;
+    bool has_bias = std::any_of(call.arguments.begin(), call.arguments.end(),
+                                [](const std::string& a) { return a.rfind("bias=", 0) == 0; });
+    if (may_bias && !has_bias && flag(0.15))
+      call.arguments.push_back("bias=" + (flag(writing_.arguments) ? number_argument("bias", "True") : "True"));
+    return cat(call.head, "(", join(call.arguments, ", "), ")");
+  }
+
+  std::string member_name(const Node& node, const std::string& module) {
+    static const Words kOthers = {"act", "layer", "fn", "op"};
+    std::string name = node.op->name;
+    if (node.op->family == "loss" && flag(0.6)) name = flag(0.5) ? "loss_fn" : "criterion";
+    if (node.op->family == "pool" && flag(0.5)) name = "pool";
+    if (node.op->family == "elementwise" && flag(0.25)) name = rng_.pick(kOthers);
+    if (module.rfind("nn.Flatten", 0) == 0) name = "flatten";
+    return free_name(name, members_);
+  }
+
+  void choose_form(int id) {
+    const Node& node = graph_[id];
+    std::vector<Form> forms = forms_of(graph_, node);
+    std::vector<Form> modules, texts;
+    for (const Form& form : forms) (form.module.empty() ? texts : modules).push_back(form);
+    Form form = texts[0];
+    if (texts.size() > 1 && flag(writing_.forms)) form = rng_.pick(texts);
+    if (!modules.empty() && flag(writing_.modules)) form = rng_.pick(modules);
+    size_t at = static_cast<size_t>(id);
+    std::string& module = modules_[at];
+    if (!node.module.empty()) {
+      module = node.module;
+      for (size_t i = 0; i < node.module_dims.size(); ++i)
+        module = replace_all(module, cat("{", i, "}"), size_argument(node.module_dims[i]));
+      module = with_arguments(module);
+      naming_.members[at] = node.member;
+    } else {
+      Named in_module = numbers(id, form);
+      if (!form.module.empty()) {
+        module = torch_expression(graph_, node, form.module, {}, in_module);
+        naming_.members[at] = member_name(node, module);
+      }
+    }
+    naming_.forms[at] = form.text;
+    if (form.text == "torch.clamp({x}, min={a})" && naming_.scalars.count({id, "a"}) && flag(0.3)) {
+      naming_.forms[at] = "torch.clamp({x}, {a}, {upper})";
+      naming_.scalars[{id, "upper"}] = number_argument("max_value", "None", true);
+    }
+  }
+
+  // Numbers of an operator that become arguments: of its module's constructor, or kept on self.
+  Named numbers(int id, const Form& form) {
+    const Node& node = graph_[id];
+    const std::string& where = form.module.empty() ? form.text : form.module;
+    Named out;
+    auto give = [&](const std::string& key, const std::string& name, const std::string& literal) {
+      if (!flag(writing_.arguments)) return;
+      bool kept = form.module.empty() || key == "a" || key == "b";
+      std::string argument = number_argument(name, literal, kept);
+      out[key] = argument;
+      if (kept) naming_.scalars[{id, key}] = argument;
+    };
+    const char* const keys[] = {"a", "b"};
+    for (size_t i = 0; i < node.numbers.size() && i < 2; ++i) {
+      if (where.find(cat("{", keys[i], "}")) == std::string::npos) continue;
+      give(keys[i], scalar_name(node.op->name, keys[i], rng_), python_float(node.numbers[i]));
+    }
+    bool one_dim = node.dims.size() == 1 && node.op->work != Work::kWindow;
+    bool over = where.find("{over}") != std::string::npos || where.find("{of}") != std::string::npos;
+    if (one_dim && (over || where.find("{dim}") != std::string::npos) && flag(0.6)) {
+      std::string value = torch_expression(graph_, node, "{dim}", {});
+      if (!over || graph_[node.operands[0]].shape.size() > 1) {
+        std::string name = over && flag(0.3) ? "reduce_dim" : flag(0.2) ? "axis" : "dim";
+        give("dim", name, value);
+      }
+    }
+    return out;
+  }
+
+  void own_parameter(int id) {
+    const Node& node = graph_[id];
+    std::string type = node.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(node.type));
+    if (writing_.arguments > 0 && flag(0.7)) {
+      std::string shape = shape_text(node.shape);
+      std::string tuple = cat("(", shape, node.shape.size() == 1 ? ",)" : ")");
+      std::string name = number_argument(node.member + "_shape", tuple);
+      naming_.state.push_back(cat("self.", node.member, " = nn.Parameter(torch.randn(", name, type, "))"));
+      return;
+    }
+    Words sizes;
+    for (const Dim& dim : node.shape) sizes.push_back(size_argument(dim));
+    naming_.state.push_back(cat("self.", node.member, " = nn.Parameter(torch.randn(", join(sizes, ", "), type, "))"));
+  }
+
+  // Modules that follow each other go into one container; the others stand for themselves.
+  void contain() {
+    std::vector<int> run;
+    std::vector<bool> inside(graph_.nodes.size(), false);
+    if (writing_.container != Writing::Container::kNone) {
+      for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+        if (modules_[i].empty() || naming_.forms[i] != "{self}({x})") continue;
+        std::vector<int> chain = {static_cast<int>(i)};
+        for (;;) {
+          auto users = graph_.users(chain.back());
+          if (users.size() != 1 || graph_.is_output(chain.back())) break;
+          size_t next = static_cast<size_t>(users[0]);
+          if (modules_[next].empty() || naming_.forms[next] != "{self}({x})") break;
+          chain.push_back(users[0]);
+        }
+        if (chain.size() > run.size()) run = chain;
+      }
+    }
+    bool stateful = std::any_of(run.begin(), run.end(), [&](int id) { return !graph_[id].module.empty(); });
+    if (run.size() >= 2 && stateful) {
+      for (int id : run) inside[static_cast<size_t>(id)] = true;
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (modules_[i].empty()) continue;
+      if (!inside[i]) {
+        bool state = !graph_.nodes[i].module.empty();
+        (state ? naming_.state : naming_.rest).push_back(cat("self.", naming_.members[i], " = ", modules_[i]));
+      } else if (static_cast<int>(i) == run[0]) {
+        if (writing_.container == Writing::Container::kSequential) {
+          sequential(run);
+        } else {
+          block(run);
+        }
+      }
+    }
+  }
+
+  void rename_parameters(int id, const std::string& owner) {
+    const Node& node = graph_[id];
+    for (int operand : node.operands) {
+      const Node& parameter = graph_[operand];
+      if (parameter.kind == Node::Kind::kParameter && parameter.draw.empty())
+        naming_.values[static_cast<size_t>(operand)] = "self." + owner + parameter.member.substr(node.member.size());
+    }
+  }
+
+  void written_by_last(const std::vector<int>& run, const std::string& member) {
+    for (int id : run) naming_.forms[static_cast<size_t>(id)] = "";
+    naming_.forms[static_cast<size_t>(run.back())] = "{self}({x})";
+    naming_.members[static_cast<size_t>(run.back())] = member;
+  }
+
+  void sequential(const std::vector<int>& run) {
+    static const Words kNames = {"net", "layers", "model", "seq", "body", "stack"};
+    std::string name = free_name(rng_.pick(kNames), members_);
+    std::string text = cat("self.", name, " = nn.Sequential(\n");
+    for (size_t k = 0; k < run.size(); ++k) {
+      text += cat("            ", modules_[static_cast<size_t>(run[k])], ",\n");
+      rename_parameters(run[k], cat(name, "[", k, "]"));
+    }
+    naming_.state.push_back(text + "        )");
+    written_by_last(run, name);
+  }
+
+  // A class of its own, which takes the arguments that its modules name.
+  void block(const std::vector<int>& run) {
+    static const Words kClasses = {"Block", "Stage", "Unit", "Body", "Inner", "Core"};
+    std::string type = rng_.pick(kClasses), name = free_name(lower_case(type), members_);
+    std::string all;
+    for (int id : run) all += modules_[static_cast<size_t>(id)] + "\n";
+    Words taken;
+    for (const Argument& argument : naming_.arguments) {
+      // Keywords are no names that are read: "stride=stride" reads it once.
+      if (replace_word(replace_all(all, argument.name + "=", "_="), argument.name, "\x02").find('\x02') !=
+          std::string::npos)
+        taken.push_back(argument.name);
+    }
+    std::string gap = writing_.wide ? "\n\n" : "\n";
+    std::string list = taken.empty() ? "" : ", " + join(taken, ", ");
+    auto head = [&](bool named) {
+      return cat("class ", type, "(nn.Module):\n    def __init__(self", list, "):\n        super(",
+                 named ? type + ", self" : "", ").__init__()\n");
+    };
+    std::string init, kept, forward = "    def forward(self, x):\n";
+    for (size_t k = 0; k < run.size(); ++k) {
+      size_t at = static_cast<size_t>(run[k]);
+      std::string line = cat("        self.", naming_.members[at], " = ", modules_[at], "\n");
+      init += line;
+      if (!graph_[run[k]].module.empty()) kept += line;
+      bool last = k + 1 == run.size();
+      forward += cat("        ", last ? "return " : "x = ", "self.", naming_.members[at], "(x)\n");
+      rename_parameters(run[k], name + "." + naming_.members[at]);
+    }
+    naming_.classes = cat(head(writing_.named_super), init, "\n", forward, gap);
+    naming_.new_classes = head(writing_.new_named_super) + kept;
+    naming_.state.push_back(cat("self.", name, " = ", type, "(", join(taken, ", "), ")"));
+    written_by_last(run, name);
+  }
+
+  const TensorGraph& graph_;
+  const Writing& writing_;
+  Rng rng_;
+  Naming naming_;
+  std::vector<std::string> modules_;                           // By node: the constructor, "" = none.
+  std::set<std::string> taken_, members_, arguments_, sizes_;  // Names in use; sizes: as arguments.
+  std::map<std::string, std::string> numbers_;                 // Arguments by "wanted name=literal".
+};
+
+}  // namespace
+
+std::string Naming::signature(bool hints) const {
+  Words out = {"self"};
+  for (const Argument& argument : arguments) out.push_back(argument.name + (hints ? ": " + argument.type : ""));
+  return join(out, ", ");
+}
+
+Naming name_as_people(const TensorGraph& graph, const Writing& writing, Rng rng) {
+  return Namer(graph, writing, rng).run();
+}
+
+}  // namespace tritonrl::graphs

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources as people write them.
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "data/synth/operators.h"
+#include "data/synth/prose.h"
+#include "data/synth/torch_writer.h"
+
+namespace tritonrl::graphs {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+// The text of forward(), whatever it is called with.
+class Forward {
+ public:
+  Forward(const TensorGraph& graph, const Naming& naming, const Writing& writing, Rng& rng)
+      : graph_(graph), naming_(naming), writing_(writing), rng_(rng), texts_(naming.values) {
+    one_name_ = writing.one_name && graph.outputs.size() == 1 && chain();
+  }
+
+  std::string run() {
+    const std::string first = naming_.values[static_cast<size_t>(naming_.inputs[0])];
+    if (one_name_ && keeps_first_input(graph_)) {
+      static const Words kKept = {"identity", "x_in", "original", "skip", "saved"};
+      kept_ = rng_.pick(kKept);
+      body_ = cat("        ", kept_, " = ", first, "\n");
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.kind != Node::Kind::kCompute) continue;
+      if (naming_.forms[i].empty()) {
+        texts_[i] = texts_[static_cast<size_t>(node.operands[0])];
+        continue;
+      }
+      std::string text = expression(static_cast<int>(i));
+      if (!kept_.empty()) texts_[static_cast<size_t>(naming_.inputs[0])] = kept_;
+      if (inlined(static_cast<int>(i), text)) continue;
+      bool last = graph_.outputs.size() == 1 && graph_.outputs[0] == static_cast<int>(i);
+      if (last && (!one_name_ || rng_.uniform() < 0.4)) {
+        line(node, "return " + text);
+        return body_;
+      }
+      if (one_name_) texts_[i] = first;
+      line(node, cat(texts_[i], " = ", text));
+    }
+    Words names;
+    for (int output : graph_.outputs) names.push_back(texts_[static_cast<size_t>(output)]);
+    return body_ + cat("        return ", join(names, ", "), "\n");
+  }
+
+ private:
+  // Each value is used by the next one alone; the first input comes first.
+  bool chain() const {
+    int before = -1;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.kind != Node::Kind::kCompute) continue;
+      int needed = before < 0 ? naming_.inputs[0] : before;
+      if (std::find(node.operands.begin(), node.operands.end(), needed) == node.operands.end()) return false;
+      if (before >= 0 && graph_.users(before).size() != 1) return false;
+      before = static_cast<int>(i);
+    }
+    return graph_.users(before).empty();
+  }
+
+  std::string expression(int id) const {
+    const Node& node = graph_[id];
+    Words operands;
+    for (int operand : node.operands) operands.push_back(texts_[static_cast<size_t>(operand)]);
+    Named named;
+    if (!naming_.members[static_cast<size_t>(id)].empty())
+      named["self"] = "self." + naming_.members[static_cast<size_t>(id)];
+    for (const auto& [place, name] : naming_.scalars) {
+      if (place.first == id) named[place.second] = "self." + name;
+    }
+    return torch_expression(graph_, node, naming_.forms[static_cast<size_t>(id)], operands, named);
+  }
+
+  bool inlined(int id, const std::string& text) {
+    auto users = graph_.users(id);
+    if ((!writing_.nested && !writing_.one_line) || users.size() != 1 || graph_.is_output(id)) return false;
+    const Node& user = graph_[users[0]];
+    const std::string& form = naming_.forms[static_cast<size_t>(users[0])];
+    size_t slot =
+        static_cast<size_t>(std::find(user.operands.begin(), user.operands.end(), id) - user.operands.begin());
+    std::string key = cat("{", "xyz"[std::min<size_t>(slot, 2)], "}");
+    bool twice = std::count(user.operands.begin(), user.operands.end(), id) > 1;
+    bool call = is_call(naming_.forms[static_cast<size_t>(id)]);
+    if (twice || count_of(form, key) != 1 || text.size() > (writing_.one_line ? 90u : 50u)) return false;
+    if (!call && !writing_.one_line) return false;
+    texts_[static_cast<size_t>(id)] = call ? text : "(" + text + ")";
+    return true;
+  }
+
+  void line(const Node& node, const std::string& text) {
+    bool speak = writing_.comments != Writing::Comments::kNone && rng_.uniform() < 0.8;
+    std::string words = !speak                  ? ""
+                        : rng_.uniform() < 0.75 ? step_text(node, rng_)
+                        : node.shape.empty()    ? "scalar"
+                                                : shape_words(node.shape);
+    if (speak && writing_.comments == Writing::Comments::kAbove) body_ += cat("        # ", words, "\n");
+    bool behind = speak && writing_.comments == Writing::Comments::kBehind;
+    body_ += cat("        ", text, behind ? "  # " + words : "", "\n");
+  }
+
+  const TensorGraph& graph_;
+  const Naming& naming_;
+  const Writing& writing_;
+  Rng& rng_;
+  std::vector<std::string> texts_;
+  bool one_name_ = false;
+  std::string kept_, body_;
+};
+
+// Is the argument kept on self and read in `body`?
+bool is_read(const Naming& naming, const Argument& argument, const std::string& body) {
+  bool scalar = std::any_of(naming.scalars.begin(), naming.scalars.end(),
+                            [&](const auto& place) { return place.second == argument.name; });
+  return scalar && replace_word(body, "self." + argument.name, "").size() != body.size();
+}
+
+std::string super_line(bool named, const std::string& type) {
+  return cat("        super(", named ? type + ", self" : "", ").__init__()\n");
+}
+
+std::string literal_sizes(const TensorGraph& graph, std::string text) {
+  for (const auto& [name, dim] : graph.symbols) text = replace_word(text, name, cat(dim.full));
+  return text;
+}
+
+}  // namespace
+
+std::string people_constructor(const Naming& naming, const Writing& writing, const std::string& body) {
+  std::string kept;
+  for (const Argument& argument : naming.arguments) {
+    if (is_read(naming, argument, body)) kept += cat("        self.", argument.name, " = ", argument.name, "\n");
+  }
+  for (const std::string& line : naming.state) kept += cat("        ", line, "\n");
+  if (kept.empty() && naming.arguments.empty() && !writing.new_empty_init) return "";
+  return cat("    def __init__(", naming.signature(writing.new_hints), "):\n",
+             super_line(writing.new_named_super, "ModelNew"), kept, "\n");
+}
+
+std::string people_source(const TensorGraph& graph, const Naming& naming, const Writing& writing, Rng rng) {
+  auto flag = [&](double p) { return rng.uniform() < p; };
+  std::string gap = writing.wide ? "\n\n" : "\n", tensor = writing.tensor_imported ? "Tensor" : "torch.Tensor";
+  // --- forward().
+  std::string body = Forward(graph, naming, writing, rng).run();
+  Words formal = {"self"};
+  std::vector<Described> inputs;
+  for (int input : naming.inputs) {
+    const std::string& name = naming.values[static_cast<size_t>(input)];
+    formal.push_back(name + (writing.hints ? ": " + tensor : ""));
+    inputs.push_back(describe_input(name, graph[input], rng));
+  }
+  std::string returned = !writing.hints ? "" : graph.outputs.size() > 1 ? " -> tuple" : " -> " + tensor;
+  std::string forward = cat("    def forward(", join(formal, ", "), ")", returned, ":\n");
+  if (writing.forward_doc) {
+    bool brief = flag(0.1);
+    forward += docstring(forward_sentence(graph, rng), brief ? std::vector<Described>{} : inputs,
+                         brief ? "" : describe_output(graph, rng), writing.layout, 2);
+  }
+  forward += body;
+  // --- __init__.
+  Words signature = {"self"}, given;
+  std::vector<Described> described;
+  std::string constants, kept;
+  std::set<std::string> constant_names;
+  for (const std::string& name : symbols_in_order(graph)) {
+    constants += cat(name, " = ", graph.symbols.at(name).full, "\n");
+    constant_names.insert(name);
+  }
+  bool defaults = writing.defaults;
+  for (size_t i = naming.arguments.size(); i-- > 0;) {  // Only the last arguments may have defaults.
+    const Argument& argument = naming.arguments[i];
+    bool number = !argument.literal.empty() && argument.literal[0] != '(';
+    defaults &= number;
+    std::string text = argument.name + (writing.hints ? ": " + argument.type : "");
+    if (defaults) text += (writing.hints ? " = " : "=") + argument.literal;
+    signature.insert(signature.begin() + 1, text);
+  }
+  std::string numbers;
+  for (const Argument& argument : naming.arguments) {
+    if (argument.literal.empty()) {
+      given.push_back(shape_text({argument.dim}));
+    } else if (writing.scalars_named && constant_names.insert(argument.name).second) {
+      numbers += cat(argument.name, " = ", argument.literal, "\n");
+      given.push_back(argument.name);
+    } else {
+      given.push_back(argument.literal);
+    }
+    described.push_back(describe_argument(argument.name, argument.type, rng));
+    if (is_read(naming, argument, body)) kept += cat("        self.", argument.name, " = ", argument.name, "\n");
+  }
+  constants += numbers;
+  for (const std::string& line : naming.state) kept += cat("        ", line, "\n");
+  for (const std::string& line : naming.rest) kept += cat("        ", line, "\n");
+  std::string init;
+  if (!kept.empty() || !naming.arguments.empty() || writing.empty_init) {
+    init = cat("    def __init__(", join(signature, ", "), "):\n");
+    if (writing.init_doc) init += docstring(init_sentence(graph, rng), described, "", writing.layout, 2);
+    init += super_line(writing.named_super, "Model") + kept + "\n";
+  }
+  // --- The rest of the file.
+  std::string text = cat(forward, init);
+  bool functional = text.find("F.") != std::string::npos && !writing.long_functional;
+  auto spelled = [&](std::string code) {
+    return writing.long_functional ? replace_word(code, "F", "torch.nn.functional") : code;
+  };
+  std::string nn = writing.nn_from ? "from torch import nn\n" : "import torch.nn as nn\n", torch = "import torch\n";
+  std::string out = writing.nn_first ? nn + torch : torch + nn;
+  if (functional || writing.spare_functional) out += "import torch.nn.functional as F\n";
+  if (writing.tensor_imported) out += "from torch import Tensor\n";
+  static const Words kHeadings = {"# Sizes", "# Problem size", "# configuration", "# Shapes of the inputs",
+                                  "# Settings"};
+  bool literal = writing.sizes == Writing::Sizes::kLiteral;
+  if (literal) constants = literal_sizes(graph, numbers);
+  if (!constants.empty()) constants = cat(writing.constants_comment ? rng.pick(kHeadings) + "\n" : "", constants, gap);
+  out += gap;
+  if (!writing.constants_last) out += constants;
+  out += naming.classes + "class Model(nn.Module):\n";
+  if (writing.class_doc) {
+    bool listed = flag(0.2) && !naming.arguments.empty();
+    out += docstring(class_sentence(graph, rng), listed ? described : std::vector<Described>{}, "", writing.layout, 1);
+    if (flag(0.3)) out += "\n";
+  }
+  out += spelled(init) + spelled(forward) + gap;
+  if (writing.constants_last) out += constants;
+  Words drawn;
+  std::string bound;
+  for (int input : naming.inputs) {
+    std::string draw = replace_all(graph[input].draw, "{shape}", shape_text(graph[input].shape));
+    if (literal) draw = literal_sizes(graph, draw);
+    const std::string& name = naming.values[static_cast<size_t>(input)];
+    if (writing.bound_inputs) bound += cat("    ", name, " = ", draw, "\n");
+    drawn.push_back(writing.bound_inputs ? name : draw);
+  }
+  static const Words kInputDocs = {"Random inputs of forward().", "What forward() is called with.",
+                                   "Draws the inputs."};
+  static const Words kNoArguments = {"  # nothing to set", "  # Model() takes no arguments", "  # none needed"};
+  std::string init_inputs = join(given, ", ");
+  if (literal) init_inputs = literal_sizes(graph, init_inputs);
+  out += cat("def get_inputs():\n", writing.input_docs ? "    \"\"\"" + rng.pick(kInputDocs) + "\"\"\"\n" : "", bound,
+             "    return [", join(drawn, ", "), "]\n", gap, "def get_init_inputs():\n    return [", init_inputs, "]");
+  return out + (given.empty() && flag(0.2) ? rng.pick(kNoArguments) : "") + "\n";
+}
+
+}  // namespace tritonrl::graphs

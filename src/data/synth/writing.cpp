@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/synth/writing.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "data/synth/operators.h"
+
+namespace tritonrl::graphs {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr char kDone = '\x01';  // Around what was renamed already.
+
+bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == kDone; }
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// What the draft's own name of a symbol says beyond doubt.
+const std::map<std::string, Words>& known_roles() {
+  static const std::map<std::string, Words> roles = {
+      {"BATCH", {"batch_size", "batch"}},
+      {"HEIGHT", {"height", "h", "img_height"}},
+      {"WIDTH", {"width", "w", "img_width"}},
+      {"CHANNELS", {"channels", "num_channels", "in_channels"}},
+      {"HEADS", {"num_heads", "n_heads", "heads"}},
+      {"HEAD_DIM", {"head_dim", "dim_head", "d_head"}},
+      {"CLASSES", {"num_classes", "n_classes"}},
+      {"VOCAB", {"vocab_size", "num_embeddings"}},
+      {"HIDDEN", {"hidden_size", "hidden_dim", "hidden"}},
+      {"SEQ", {"seq_len", "sequence_length", "seq_length"}},
+      {"T", {"seq_len", "sequence_length", "time_steps"}},
+      {"L", {"seq_len", "length", "num_tokens"}},
+  };
+  return roles;
+}
+
+// By place in a tensor of forward's arguments.
+Words role_at(size_t rank, size_t place) {
+  static const std::vector<std::vector<Words>> roles = {
+      {{"length", "num_elements", "input_size", "size"}},
+      {{"batch_size", "num_rows", "num_samples", "batch"},
+       {"dim", "features", "num_features", "input_size", "feature_dim", "in_features"}},
+      {{"batch_size", "batch", "num_batches"},
+       {"seq_len", "channels", "sequence_length", "dim1", "num_tokens"},
+       {"hidden_size", "dim", "embed_dim", "features", "dim2", "d_model", "length"}},
+      {{"batch_size", "batch"}, {"channels", "in_channels", "num_channels"}, {"height", "dim1"}, {"width", "dim2"}},
+      {{"batch_size", "batch"}, {"channels", "in_channels"}, {"depth"}, {"height"}, {"width"}},
+  };
+  if (rank == 0 || rank > roles.size()) return {"dim"};
+  return roles[rank - 1][place];
+}
+
+Words role_in_module(const std::string& module, size_t place) {
+  bool first = place == 0;
+  if (module.rfind("nn.Conv", 0) == 0)
+    return first ? Words{"in_channels", "channels_in"} : Words{"out_channels", "channels_out", "num_filters"};
+  if (module.rfind("nn.Linear", 0) == 0) {
+    return first ? Words{"in_features", "input_size", "input_dim", "d_in"}
+                 : Words{"out_features", "hidden_size", "output_size", "output_dim", "d_out", "hidden_dim"};
+  }
+  if (module.rfind("nn.Embedding", 0) == 0)
+    return first ? Words{"vocab_size", "num_embeddings"} : Words{"embed_dim", "embedding_dim", "d_model"};
+  return {};
+}
+
+}  // namespace
+
+std::string replace_word(const std::string& text, const std::string& word, const std::string& by) {
+  std::string out;
+  size_t from = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size())) {
+    bool starts = at == 0 || (!in_word(text[at - 1]) && text[at - 1] != '.');
+    bool ends = at + word.size() == text.size() || !in_word(text[at + word.size()]);
+    if (!starts || !ends) continue;
+    out += text.substr(from, at - from) + by;
+    from = at + word.size();
+  }
+  return out + text.substr(from);
+}
+
+Writing draw_writing(Rng rng) {
+  Writing w;
+  auto flag = [&](double p) { return rng.uniform() < p; };
+  w.named_super = flag(0.85);
+  w.new_named_super = flag(0.3);
+  w.empty_init = flag(0.75);
+  w.new_empty_init = flag(0.4);
+  bool documented = flag(0.85);
+  w.class_doc = documented && flag(0.92);
+  w.init_doc = documented && flag(0.25);
+  w.forward_doc = documented && flag(0.8);
+  w.new_doc = flag(0.08);
+  w.input_docs = flag(0.03);
+  w.hints = flag(0.45);
+  w.new_hints = flag(w.hints ? 0.35 : 0.02);
+  w.tensor_imported = w.hints && flag(0.12);
+  w.spare_functional = flag(0.15);
+  w.long_functional = flag(0.4);
+  w.nn_first = flag(0.06);
+  w.nn_from = flag(0.08);
+  w.constants_last = flag(0.85);
+  w.constants_comment = flag(0.1);
+  w.scalars_named = flag(0.75);
+  w.defaults = flag(0.25);
+  w.bound_inputs = flag(0.4);
+  w.wide = flag(0.4);
+  w.one_name = flag(0.65);
+  w.nested = flag(0.2);
+  w.one_line = flag(0.1);
+  w.arguments = flag(0.55) ? 0.85 : 0.0;
+  w.modules = rng.pick(std::vector<double>{0, 0, 0.3, 0.9});
+  w.forms = rng.pick(std::vector<double>{0.2, 0.5, 0.8});
+  using enum Writing::Layout;
+  w.layout = rng.pick(std::vector{kGoogle, kGoogle, kGoogle, kGoogle, kGoogle, kSphinx, kNumpy, kLine});
+  w.comments = flag(0.65)  ? Writing::Comments::kNone
+               : flag(0.7) ? Writing::Comments::kAbove
+                           : Writing::Comments::kBehind;
+  w.container = flag(0.6)   ? Writing::Container::kNone
+                : flag(0.7) ? Writing::Container::kSequential
+                            : Writing::Container::kBlock;
+  if (w.container != Writing::Container::kNone) w.modules = 0.9;
+  double sizes = rng.uniform();
+  w.sizes = sizes < 0.76   ? Writing::Sizes::kLower
+            : sizes < 0.82 ? Writing::Sizes::kUpper
+            : sizes < 0.97 ? Writing::Sizes::kShort
+                           : Writing::Sizes::kLiteral;
+  return w;
+}
+
+std::vector<std::string> symbols_in_order(const TensorGraph& graph) {
+  std::vector<std::string> out;
+  auto add = [&](const Shape& shape) {
+    for (const Dim& dim : shape) {
+      if (graph.symbols.count(dim.text) && std::find(out.begin(), out.end(), dim.text) == out.end())
+        out.push_back(dim.text);
+    }
+  };
+  for (const Node& node : graph.nodes) {
+    if (node.kind == Node::Kind::kInput) add(node.shape);
+  }
+  for (const Node& node : graph.nodes) add(node.module_dims);
+  for (const auto& [name, dim] : graph.symbols) add({dim});
+  return out;
+}
+
+TensorGraph with_named_sizes(const TensorGraph& graph, const Writing& writing, Rng rng) {
+  if (writing.sizes == Writing::Sizes::kShort) return graph;
+  std::map<std::string, Words> roles;
+  auto offer = [&](const Dim& dim, const Words& words) {
+    if (graph.symbols.count(dim.text) && !words.empty()) roles.emplace(dim.text, words);
+  };
+  for (const auto& [name, dim] : graph.symbols) {
+    if (auto it = known_roles().find(name); it != known_roles().end() && name != "CHANNELS") offer(dim, it->second);
+  }
+  for (const Node& node : graph.nodes) {
+    for (size_t i = 0; i < node.module_dims.size(); ++i) offer(node.module_dims[i], role_in_module(node.module, i));
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.kind != Node::Kind::kInput) continue;
+    for (size_t i = 0; i < node.shape.size(); ++i) offer(node.shape[i], role_at(node.shape.size(), i));
+  }
+  std::map<std::string, std::string> renamed;
+  std::set<std::string> taken;
+  for (const std::string& symbol : symbols_in_order(graph)) {
+    auto role = roles.find(symbol);
+    const Words words = role == roles.end() ? Words{"dim", "size", "units"} : role->second;
+    std::string name = rng.uniform() < 0.6 ? words[0] : rng.pick(words);
+    for (int i = 2; taken.count(name); ++i) name = i < 5 ? rng.pick(words) : cat(words[0], "_", i - 3);
+    taken.insert(name);
+    renamed[symbol] = writing.sizes == Writing::Sizes::kUpper ? upper(name) : name;
+  }
+  auto rename = [&](std::string text) {
+    for (const auto& [from, to] : renamed) text = replace_word(text, from, kDone + to + kDone);
+    return replace_all(text, std::string(1, kDone), "");
+  };
+  TensorGraph out = graph;
+  for (Node& node : out.nodes) {
+    for (Shape* shape : {&node.shape, &node.module_dims}) {
+      for (Dim& dim : *shape) dim.text = rename(dim.text);
+    }
+    if (node.kind == Node::Kind::kInput) node.draw = rename(node.draw);
+  }
+  out.symbols.clear();
+  for (const auto& [name, dim] : graph.symbols) {
+    Dim own = dim;
+    own.text = renamed.at(name);
+    out.symbols[own.text] = own;
+  }
+  return out;
+}
+
+}  // namespace tritonrl::graphs

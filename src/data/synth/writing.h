@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing: how the people write the module of one task. Drawn apart from its graph, so that every operator is met in
+// every hand: a policy that only ever read bare modules copies what it does not know, such as `super(Model, self)`,
+// into its answer.
+#pragma once
+
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "data/synth/tensor_graph.h"
+
+namespace tritonrl::graphs {
+
+enum class WritingStyle { kAsPeople, kBare };
+constexpr auto enum_names(WritingStyle) { return std::array{"as_people", "bare"}; }
+
+struct Writing {
+  enum class Sizes { kLower, kUpper, kShort, kLiteral };  // batch_size, BATCH_SIZE, B, or the number itself.
+  enum class Comments { kNone, kAbove, kBehind };
+  enum class Layout { kGoogle, kSphinx, kNumpy, kLine };  // Of docstrings.
+  enum class Container { kNone, kSequential, kBlock };  // Modules in a row: in nn.Sequential, or a class of their own.
+
+  bool named_super = false, new_named_super = false;  // super(Model, self) in the source, super(ModelNew, self).
+  bool empty_init = false, new_empty_init = false;    // An __init__ where nothing is to be kept.
+  bool class_doc = false, init_doc = false, forward_doc = false, new_doc = false, input_docs = false;
+  bool hints = false, new_hints = false;
+  bool tensor_imported = false;   // `from torch import Tensor`, for hints.
+  bool spare_functional = false;  // F is imported whether used or not.
+  bool long_functional = false;   // torch.nn.functional.relu.
+  bool nn_first = false, nn_from = false;
+  bool constants_last = false;  // Behind the class.
+  bool constants_comment = false;
+  bool scalars_named = false;  // Hyper-parameters have a constant each; else get_init_inputs() has the numbers.
+  bool defaults = false;       // Hyper-parameters have defaults.
+  bool bound_inputs = false;   // get_inputs() gives every tensor a name first.
+  bool wide = false;           // Two blank lines between definitions.
+  bool one_name = false, nested = false, one_line = false;
+  double arguments = 0;  // Chance that a number becomes an argument of __init__.
+  double modules = 0;    // Chance that an operator becomes a module.
+  double forms = 0;      // Chance of another form than the usual one.
+  Layout layout = Layout::kGoogle;
+  Comments comments = Comments::kNone;
+  Container container = Container::kNone;
+  Sizes sizes = Sizes::kLower;
+};
+Writing draw_writing(Rng rng);
+
+// The graph with sizes called as people call them, by what they are used for: batch_size, in_features, height.
+TensorGraph with_named_sizes(const TensorGraph& graph, const Writing& writing, Rng rng);
+// The symbols in the order in which the inputs, then the modules, need them.
+std::vector<std::string> symbols_in_order(const TensorGraph& graph);
+
+// One way to write an operator. `text` is a template as Operator::torch; with `module`, the constructor that {self} is.
+// Besides the place holders of Operator::torch: {of}, the dimensions of a reduction as first arguments; {nn_reduction}.
+struct Form {
+  std::string text, module;
+};
+// All ways to write a node that mean the same; the first is the table's own.
+std::vector<Form> forms_of(const TensorGraph& graph, const Node& node);
+// What people call the number {a} or {b} of an operator: "negative_slope".
+std::string scalar_name(const std::string& op, const std::string& key, Rng& rng);
+
+// A whole word of `text` becomes another.
+std::string replace_word(const std::string& text, const std::string& word, const std::string& by);
+
+}  // namespace tritonrl::graphs

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources as people write them: every habit occurs, none changes the graph, and solutions never copy Model's name.
+#include "data/synth/writing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <regex>
+#include <set>
+
+#include "base/text.h"
+#include "data/python_source.h"
+#include "data/synth/graph_synth.h"
+#include "data/synth/operators.h"
+#include "data/synth/prose.h"
+#include "data/tasks/shape_variants.h"
+
+namespace tritonrl::graphs::writing_test {
+namespace {
+
+std::vector<Task> drawn(const SynthConfig& config, int64_t count) {
+  GraphStream stream(config);
+  std::vector<Task> tasks;
+  for (int64_t i = 0; i < count; ++i) tasks.push_back(stream.next());
+  return tasks;
+}
+
+const std::vector<Task>& people() {
+  static const std::vector<Task> tasks = drawn({}, 500);
+  return tasks;
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Writing, EveryHabitOccursAndNoneAlways) {
+  struct Habit {
+    const char* what;
+    double least, most;
+    std::function<bool(const std::string&)> shown;
+  };
+  auto part = [](const char* text) { return [text](const std::string& source) { return holds(source, text); }; };
+  auto like = [](const char* pattern) {
+    return [re = std::regex(pattern)](const std::string& source) { return std::regex_search(source, re); };
+  };
+  const std::vector<Habit> habits = {
+      {"super(Model, self)", 0.6, 0.95, part("super(Model, self).__init__()")},
+      {"super()", 0.05, 0.4, part("super().__init__()")},
+      {"an empty __init__", 0.2, 0.6, part("def __init__(self):\n")},
+      {"arguments", 0.3, 0.8, part("def __init__(self, ")},
+      {"a docstring of the class", 0.5, 0.95, like("class Model\\(nn.Module\\):\n    \"\"\"")},
+      {"arguments described", 0.2, 0.8, like("Args:|:param|Parameters\n")},
+      {"results described", 0.2, 0.8, like("Returns:|:return:|Returns\n")},
+      {"comments above", 0.05, 0.5, like("\n        # ")},
+      {"comments behind", 0.03, 0.4, like("[^ ]  # ")},
+      {"hints", 0.25, 0.6, like("def forward\\(self, [a-zA-Z_0-9]+: ")},
+      {"hinted numbers", 0.1, 0.5, like("def __init__\\(self.*: (int|float)")},
+      {"defaults", 0.01, 0.3, like("def __init__\\(self.*=")},
+      {"F imported", 0.1, 0.6, part("import torch.nn.functional as F")},
+      {"F spelled out", 0.05, 0.4, like("[^t] torch.nn.functional\\.|\\(torch.nn.functional\\.")},
+      {"sizes in lower case", 0.5, 0.95, like("\n[a-z_0-9]+ = [0-9]+\n")},
+      {"sizes in upper case", 0.1, 0.45, like("\n[A-Z][A-Z_0-9]* = [0-9]+\n")},
+      {"constants behind the class", 0.6, 0.95, like("class Model[^\x01]*\n[a-zA-Z_0-9]+ = ")},
+      {"numbers with a name", 0.05, 0.4, like("\n[a-z_0-9]+ = -?[0-9]+\\.[0-9]+\n")},
+      {"numbers on self", 0.05, 0.5, like("self\\.([a-z_0-9]+) = \\1\n")},
+      {"a shape with a name", 0.002, 0.2, like("_shape = \\(|_shape\\)")},
+      {"activations as modules", 0.05, 0.5, like("nn\\.(ReLU|GELU|Sigmoid|Tanh|SiLU|LeakyReLU|Softmax|ELU|Mish)\\(")},
+      {"a chain of modules", 0.01, 0.2, part("nn.Sequential(")},
+      {"a class of its own", 0.005, 0.2, like("class (Block|Stage|Unit|Body|Inner|Core)\\(")},
+      {"one name", 0.3, 0.9, like("\n        ([a-zA-Z_0-9]+) = .*\\b\\1\\b")},
+      {"named inputs", 0.2, 0.6, like("def get_inputs\\(\\):\n(    \"\"\".*\"\"\"\n)?    [a-zA-Z_0-9]+ = ")},
+  };
+  for (const Habit& habit : habits) {
+    double count = 0;
+    for (const Task& task : people()) count += habit.shown(task.source);
+    EXPECT_GE(count / 500, habit.least) << habit.what;
+    EXPECT_LE(count / 500, habit.most) << habit.what;
+  }
+}
+
+TEST(Writing, SolutionsFollowTheirSource) {
+  std::map<std::string, int> seen;
+  for (const Task& task : people()) {
+    EXPECT_EQ(first_syntax_error(task.source), 0) << task.source;
+    EXPECT_EQ(first_syntax_error(task.solution), 0) << task.solution;
+    EXPECT_FALSE(holds(task.solution, "super(Model,")) << task.solution;
+    EXPECT_FALSE(holds(task.solution, "class Model(")) << task.solution;
+    for (const char* part : {"super(ModelNew, self)", "super().__init__", "@triton.autotune(",
+                             "num_warps=", "num_stages=", "ROWS=2", "ROWS=8", "self, x: torch.Tensor"})
+      seen[part] += holds(task.solution, part);
+    if (task.solution.empty() || !holds(task.source, "def __init__(self, ")) continue;
+    auto arguments = [](const std::string& text, size_t from) {
+      size_t begin = text.find("def __init__(self, ", from) + 13;
+      std::string list = text.substr(begin, text.find("):\n", begin) - begin);
+      return std::regex_replace(list, std::regex(" *=[^,]*(\\([^)]*\\))?|: (int|float|bool|tuple)"), "");
+    };
+    EXPECT_EQ(arguments(task.source, task.source.find("class Model(")),
+              arguments(task.solution, task.solution.find("class ModelNew(")))
+        << task.source << task.solution;
+  }
+  for (const auto& [part, count] : seen) EXPECT_GE(count, 5) << part;
+}
+
+TEST(Writing, GraphsSizesAndSplitsDoNotDependOnIt) {
+  SynthConfig bare;
+  bare.writing = WritingStyle::kBare;
+  auto other = drawn(bare, 500);
+  for (size_t i = 0; i < other.size(); ++i) {
+    const Task &a = people()[i], &b = other[i];
+    EXPECT_EQ(a.graph_hash, b.graph_hash);
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.solution.empty(), b.solution.empty());
+    EXPECT_FALSE(holds(b.source, "\"\"\""));
+    if (a.tiny.empty()) continue;  // Numbers in the text.
+    std::multiset<int64_t> here, there;
+    for (const auto& [name, value] : a.tiny) here.insert(value);
+    for (const auto& [name, value] : b.tiny) there.insert(value);
+    EXPECT_EQ(here, there);
+    auto constants = module_integers(a.source);
+    for (const auto& [name, value] : a.tiny) EXPECT_TRUE(constants.count(name)) << name << "\n" << a.source;
+  }
+}
+
+TEST(Writing, PlainHasNone) {
+  SynthConfig config;
+  config.style = SynthStyle::kPlain;
+  config.operators = {"core"};
+  SynthConfig bare = config;
+  bare.writing = WritingStyle::kBare;
+  auto a = drawn(config, 50), b = drawn(bare, 50);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(to_json(a[i]), to_json(b[i]));
+}
+
+TEST(Writing, ProseHasManySkeletons) {
+  std::set<std::string> skeletons;
+  TensorGraph graph;
+  Node input, relu;
+  input.kind = Node::Kind::kInput;
+  relu.op = find_operator("hardswish");
+  relu.operands = {0};
+  graph.nodes = {input, relu};
+  graph.outputs = {1};
+  Rng rng(3);
+  for (int i = 0; i < 4000; ++i) skeletons.insert(class_sentence(graph, rng));
+  EXPECT_GE(skeletons.size(), 600u);
+}
+
+TEST(Writing, WordsAreReplacedWhole) {
+  EXPECT_EQ(replace_word("N * NN + x.N + N", "N", "rows"), "rows * NN + x.N + rows");
+  EXPECT_EQ(replace_word("", "N", "rows"), "");
+}
+
+TEST(Writing, EveryFormIsOfItsOperator) {
+  int ways = 0;
+  for (const Operator& op : operators()) {
+    TensorGraph graph;
+    Node node;
+    node.op = &op;
+    node.operands = {0, 0};
+    node.ints = {{"transposed", 0}};
+    Node input;
+    input.kind = Node::Kind::kInput;
+    graph.nodes = {input, node};
+    auto forms = forms_of(graph, node);
+    EXPECT_EQ(forms[0].text, op.torch);
+    ways += static_cast<int>(forms.size()) - 1;
+    for (const Form& form : forms) {
+      bool second = holds(op.torch, "{y}"), third = holds(op.torch, "{z}");
+      EXPECT_EQ(holds(form.text, "{y}"), second) << op.name << " " << form.text;
+      EXPECT_EQ(holds(form.text, "{z}"), third) << op.name << " " << form.text;
+      EXPECT_EQ(form.module.empty(), !holds(form.text, "{self}") || holds(op.torch, "{self}")) << op.name;
+    }
+  }
+  EXPECT_GE(ways, 150);
+}
+
+}  // namespace
+}  // namespace tritonrl::graphs::writing_test

@@ -241,6 +241,22 @@ TEST_F(DataCommands, ListFiltersAndShowPrintsOne) {
   EXPECT_THAT(says(2, {"show", file, "swsh"}), HasSubstr("did you mean 'swish'?"));
 }
 
+TEST_F(DataCommands, OperatorsSaysWhatTheSynthesiserLacks) {
+  auto own = [](Json task, int level) {
+    task["level"] = level;
+    task["name"] = task["graph_hash"] = "";
+    return task;
+  };
+  Json solved = own(swish(), 1), taught = own(variant("taught", "x * torch.sigmoid(x)", "torch.prod(x, dim=1)"), 1);
+  Json sorted = own(variant("sorted", "x * torch.sigmoid(x)", "torch.sort(x, dim=1)[0]"), 1);
+  Json other = own(variant("other", "x * torch.sigmoid(x)", "torch.fft.rfft(torch.sort(x)[0]).abs()"), 2);
+  std::string said = says(0, {"operators", write_rows("t.jsonl", {solved, taught, sorted, other})});
+  EXPECT_THAT(said, HasSubstr("level 1: 2 of 3 references have every operator in the table with a solution"));
+  EXPECT_THAT(said, HasSubstr("level 2: 0 of 1 references"));
+  EXPECT_THAT(said, HasSubstr("missing, by number of tasks:\n  2  sort  sorted other\n  1  rfft  other\n"));
+  EXPECT_THAT(says(2, {"operators", at("none.jsonl")}), HasSubstr("none.jsonl: no such file"));
+}
+
 TEST_F(DataCommands, BadTaskSetsAreRefusedWithTheLine) {
   says(0, {"synth", "--count", "3", "--out", at("good.jsonl")});
   const std::string good = text("good.jsonl");

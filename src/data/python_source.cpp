@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <map>
 
 #include "base/text.h"
@@ -251,6 +252,46 @@ std::set<std::string> operators_of_source(const std::string& source) {
     if (type_of(definition) == "class_definition" && tree.text_of_field(definition, "name") == "Model") {
       for_each_node(definition, look);
     }
+  });
+  return operators;
+}
+
+std::set<std::string> library_operators(const std::string& source) {
+  SyntaxTree tree(source);
+  std::set<std::string> operators, own = top_level_definitions(source), imported;
+  for_each_child(tree.root(), [&](TSNode node) {
+    if (type_of(node) != "import_from_statement") return;
+    for_each_node(node, [&](TSNode name) {
+      if (type_of(name) == "identifier") imported.insert(tree.text(name));
+    });
+  });
+  auto call = [&](TSNode node, bool constructor) {
+    TSNode callee = SyntaxTree::child(node, "function");
+    bool member = type_of(callee) == "attribute";
+    std::string object = member ? tree.text_of_field(callee, "object") : "";
+    std::string name = member ? tree.text_of_field(callee, "attribute") : tree.text(callee);
+    if (object == "self" || object == "math" || object.rfind("super(", 0) == 0 || own.count(name)) return;
+    if (!member && !imported.count(name)) return;  // Python's own, or a module in a variable.
+    auto is_class = [](const std::string& text) { return std::isupper(static_cast<unsigned char>(text[0])) != 0; };
+    if (!constructor || is_class(name) || (member && is_class(object))) operators.insert(name);
+  };
+  std::function<void(TSNode, bool)> walk = [&](TSNode node, bool constructor) {
+    if (type_of(node) == "function_definition") constructor = tree.text_of_field(node, "name") == "__init__";
+    if (type_of(node) == "call") {
+      call(node, constructor);
+    } else if (!constructor && type_of(node) == "binary_operator") {
+      operators.insert(tree.text_of_field(node, "operator"));
+    } else if (!constructor && type_of(node) == "unary_operator" &&
+               type_of(SyntaxTree::child(node, "argument")) == "identifier") {
+      operators.insert("unary " + tree.text_of_field(node, "operator"));
+    }
+    for_each_child(node, [&](TSNode c) { walk(c, constructor); });
+  };
+  for_each_child(tree.root(), [&](TSNode node) {
+    TSNode definition = undecorated(node);
+    if (!is_definition(definition)) return;
+    std::string name = tree.text_of_field(definition, "name");
+    if (name != "get_inputs" && name != "get_init_inputs") walk(definition, false);
   });
   return operators;
 }

@@ -32,4 +32,9 @@ std::vector<std::string> normal_lines(const std::string& source);
 // left out.
 std::set<std::string> operators_of_source(const std::string& source);
 
+// The operators that all classes and functions of a source, get_inputs and get_init_inputs left out, need of a library:
+// by their last name, modules that constructors make, functions and methods that are called elsewhere, and operators
+// there. Left out: members of self, what the source defines itself, Python's own functions, and the module `math`.
+std::set<std::string> library_operators(const std::string& source);
+
 }  // namespace tritonrl

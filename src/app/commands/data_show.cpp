@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// data show, list and stats: looking at a task set.
+// data show, list, stats and operators: looking at a task set.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -8,6 +8,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/task_stats.h"
 #include "app/config.h"
+#include "data/synth/coverage.h"
 #include "data/tasks/task_filter.h"
 #include "model/tokenizer/tokenizer.h"
 #include "report/layout.h"
@@ -105,6 +106,15 @@ void add_data_show(CLI::App& data, Run& run) {
   list_command->add_flag("--json", arguments->json, "print the tasks themselves, one a line");
   list_command->callback(
       [=, &run] { run = [=] { return list(arguments->first, arguments->where, arguments->json); }; });
+  auto* operators_command =
+      data.add_subcommand("operators", "which operators of a task set the synthesiser has no solution for");
+  operators_command->add_option("tasks", arguments->first, "task set (JSON lines)")->required();
+  operators_command->callback([=, &run] {
+    run = [=] {
+      std::cout << graphs::to_text(graphs::operator_coverage(load_tasks(arguments->first)));
+      return 0;
+    };
+  });
   auto* stats_command = data.add_subcommand("stats", "levels, operators, dtypes, sizes and lengths of a task set");
   stats_command->add_option("tasks", arguments->first, "task set (JSON lines)")->required();
   stats_command->add_flag("--json", arguments->json, "print JSON");

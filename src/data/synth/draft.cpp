@@ -40,6 +40,10 @@ const RoleSizes& sizes_of(Role role) {
       {{"H", "HEADS"}, {2, 3}, {2}, {8, 12, 16}},
       {{"D", "HEAD_DIM"}, {8, 16, 20, 32}, {5, 8}, {32, 64}},
       {{"C", "CLASSES", "V", "VOCAB"}, {10, 17, 37, 50, 100, 129}, {7, 10, 11}, {1000, 4000, 8192}},
+      {{"D", "DEPTH"}, {4, 5}, {4, 5}, {8, 12, 16}},
+      {{"H", "HEIGHT"}, {5, 6, 7}, {5, 6}, {16, 24, 28, 32}},
+      {{"W", "WIDTH"}, {5, 6, 7, 8}, {5, 7}, {16, 20, 30, 32}},
+      {{"C", "CHANNELS"}, {2, 3, 4, 6}, {2, 4}, {16, 32, 48}},
   };
   return all[static_cast<size_t>(role)];
 }
@@ -194,6 +198,20 @@ int Draft::compute(Node node, const std::vector<double>& samples, double low, do
 std::string Draft::member(const std::string& base) {
   int count = ++members_[base];
   return count == 1 ? base : cat(base, count);
+}
+
+bool Draft::too_much(const Shape& shape, int64_t terms) const {
+  int64_t count = elements(shape);
+  return gpu_ ? count > (int64_t{1} << 27) : count > 32768 || count * terms > 1000000;
+}
+
+void Draft::write(Node& node, const std::string& constructor, const std::string& base) {
+  std::vector<std::string> forms = node.op->forms;
+  forms.push_back(node.op->torch);
+  node.call = one_of(forms);
+  if (node.call.find("{self}") == std::string::npos || constructor.empty()) return;
+  node.member = member(base);
+  node.module = constructor;
 }
 
 void Draft::forget_since(const Draft& before) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/text.h"
 #include "data/synth/operators.h"
 
 namespace tritonrl::graphs {
@@ -28,7 +29,11 @@ enum class Role {
   kWidth,
   kHeads,
   kHeadDim,
-  kClasses
+  kClasses,
+  kDepth,  // Of volumes, which are small and have few channels.
+  kShortHeight,
+  kShortWidth,
+  kFewChannels
 };
 
 class Draft {
@@ -62,6 +67,13 @@ class Draft {
   const Shape& shape(int node) const { return graph[node].shape; }
   int rank(int node) const { return static_cast<int>(graph[node].shape.size()); }
   bool is_float(int node) const { return graph[node].type != Type::kInt64; }
+  // May a module with parameters take it? They all have the draft's own dtype.
+  bool usable(int node) const { return is_float(node) && graph[node].type == type; }
+  std::string type_argument() const { return type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(type)); }
+  // Would a kernel that sums `terms` for each element of `shape` take too long, in the interpreter or in memory?
+  bool too_much(const Shape& shape, int64_t terms) const;
+  // Draws how the node's operator is written; with a module, `constructor` becomes the node's.
+  void write(Node& node, const std::string& constructor = "", const std::string& base = "");
   // Takes back what was handed out since `before`, which is this draft at an earlier time.
   void forget_since(const Draft& before);
   // Samples of the product of `count` pairs summed, of x and of values of deviation `deviation`.
@@ -82,7 +94,7 @@ class Draft {
   std::map<std::string, int> members_;
 };
 
-// Shape rules (draft_rules.cpp), named in the tables.
+// Shape rules (draft_rules.cpp, draft_structure.cpp, draft_windows.cpp), named in the tables.
 int build_pointwise(Draft& draft, const Operator& op, int x);
 int build_cast(Draft& draft, const Operator& op, int x);
 int build_row(Draft& draft, const Operator& op, int x);
@@ -94,9 +106,17 @@ int build_layer_norm(Draft& draft, const Operator& op, int x);
 int build_group_norm(Draft& draft, const Operator& op, int x);
 int build_batch_norm(Draft& draft, const Operator& op, int x);
 int build_pool(Draft& draft, const Operator& op, int x);
+int build_adaptive_pool(Draft& draft, const Operator& op, int x);
 int build_matmul(Draft& draft, const Operator& op, int x);
+int build_product(Draft& draft, const Operator& op, int x);  // Of more dimensions, or of transposed operands.
+int build_diagonal(Draft& draft, const Operator& op, int x);
 int build_linear(Draft& draft, const Operator& op, int x);
+int build_attention(Draft& draft, const Operator& op, int x);
 int build_conv(Draft& draft, const Operator& op, int x);
+int build_dropout(Draft& draft, const Operator& op, int x);
+int build_triplet_loss(Draft& draft, const Operator& op, int x);
 int build_move(Draft& draft, const Operator& op, int x);  // All of family "movement".
+
+int spatial_dims(const Operator& op);  // 3 of "max_pool3d".
 
 }  // namespace tritonrl::graphs

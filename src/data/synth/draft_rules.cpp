@@ -220,8 +220,12 @@ int build_reduce(Draft& draft, const Operator& op, int x) {
   node.operands = {x};
   double draw = draft.rng.uniform();
   bool all_dims = op.name == "sum" || op.name == "mean" || op.name == "amax" || op.name == "amin";
-  if (op.arity == 2 && rank < 2) return -1;
-  if (op.arity == 2) {  // cosine_similarity and its kind.
+  bool spatial = op.name.rfind("spatial_", 0) == 0, picks = op.name == "max_dim" || op.name == "min_dim";
+  if ((op.arity == 2 || picks) && rank < 2) return -1;
+  if (spatial) {  // All dimensions behind the channels, or behind the batch.
+    if (rank < 4) return -1;
+    for (int i = draw < 0.75 ? 2 : 1; i < rank; ++i) node.dims.push_back(i);
+  } else if (op.arity == 2) {  // cosine_similarity and its kind.
     int other = draft.other(draft.shape(x), x, false, false);
     if (other < 0 || other == x || !(draft.shape(other) == draft.shape(x))) return -1;
     node.operands.push_back(other);
@@ -242,10 +246,80 @@ int build_reduce(Draft& draft, const Operator& op, int x) {
   int64_t length = length_of(draft.shape(x), node.dims);
   bool simple = op.name == "sum" || op.name == "mean" || op.name == "amax" || op.name == "amin";
   if (length > kLongestRow && !(whole && simple)) return -1;
+  if (op.name == "prod" && length > 64) return -1;  // Longer products of factors near 1 vanish.
   std::vector<double> samples;
   double low, high;
   if (!row_values(draft, op, node, length, samples, low, high)) return -1;
+  draft.write(node);
   return draft.compute(std::move(node), samples, low, high);
+}
+
+int build_adaptive_pool(Draft& draft, const Operator& op, int x) {
+  int spatial = spatial_dims(op);
+  if (!draft.usable(x) || draft.rank(x) != spatial + 2) return -1;
+  Node node;
+  node.op = &op;
+  node.operands = {x};
+  node.type = draft.type;
+  for (int i = 2; i < spatial + 2; ++i) node.dims.push_back(i);
+  node.ints["keepdim"] = 1;
+  node.shape = without(draft.shape(x), node.dims, true);
+  int64_t length = length_of(draft.shape(x), node.dims);
+  std::vector<double> samples;
+  double low, high;
+  if (length > kLongestRow || !row_values(draft, op, node, length, samples, low, high)) return -1;
+  std::vector<std::string> ones(static_cast<size_t>(spatial), "1");
+  std::string size = spatial > 1 && draft.chance(0.7) ? "(" + join(ones, ", ") + ")" : "1";
+  draft.write(
+      node,
+      cat("nn.Adaptive", op.name.find("max") != std::string::npos ? "Max" : "Avg", "Pool", spatial, "d(", size, ")"),
+      "pool");
+  node.call = replace_all(node.call, "{window}", size);
+  return draft.compute(std::move(node), samples, low, high);
+}
+
+int build_dropout(Draft& draft, const Operator& op, int x) {
+  if (!draft.usable(x) || draft.graph[x].kind != Node::Kind::kCompute) return -1;  // Alone it computes nothing.
+  Node node;
+  node.op = &op;
+  node.operands = {x};
+  node.shape = draft.shape(x);
+  node.type = draft.type;
+  std::string share = python_float(draft.pick<double>({0.1, 0.2, 0.5}));
+  draft.write(node, cat("nn.Dropout(", share, ")"), "dropout");
+  node.call = replace_all(node.call, "{p}", share);
+  const Values v = draft.values(x);
+  return draft.compute(std::move(node), v.samples, v.low, v.high);
+}
+
+int build_triplet_loss(Draft& draft, const Operator& op, int x) {
+  if (!draft.usable(x) || draft.rank(x) != 2) return -1;
+  const Shape shape = draft.shape(x);
+  if (shape[0].is_one() || shape[1].is_one() || shape[1].full > kLongestRow) return -1;
+  Node node;
+  node.op = &op;
+  node.numbers = draft.pick(op.attributes);
+  node.operands = {x, draft.input(shape), draft.input(shape)};
+  if (node.operands[1] < 0 || node.operands[2] < 0) return -1;
+  node.dims = {1};
+  node.type = draft.type;
+  node.ints["sum"] = draft.chance(0.2);
+  double squares = 0, rows = static_cast<double>(shape[0].full);
+  for (double v : draft.values(x).samples) squares += v * v / kSamples;
+  // Distances lie near sqrt(n * (v^2 + 1)) with a deviation of about 1; the margin is added to their difference.
+  double spread = 1 + std::sqrt(squares), scale = node.ints["sum"] ? rows : 1;
+  std::vector<double> samples;
+  Rng own = Rng(86).at(draft.graph.nodes.size());
+  for (int i = 0; i < kSamples; ++i) {
+    double total = 0;
+    for (int r = 0; r < 8; ++r) total += std::max(0.0, spread * own.normal() + node.numbers[0]) / 8;
+    samples.push_back(scale * total);
+  }
+  draft.write(node,
+              cat("nn.TripletMarginLoss(margin=", python_float(node.numbers[0]),
+                  node.ints["sum"] ? ", reduction=\"sum\")" : ")"),
+              "loss");
+  return draft.compute(std::move(node), samples, 0, scale * (8 * spread + node.numbers[0]));
 }
 
 int build_loss(Draft& draft, const Operator& op, int x) {

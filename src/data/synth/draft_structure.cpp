@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape rules of norms, pooling, matrix products, convolutions and movement.
+// Shape rules of norms, matrix products and movement.
 #include <algorithm>
 #include <cmath>
 
@@ -9,12 +9,6 @@
 namespace tritonrl::graphs {
 
 namespace {
-
-bool usable(const Draft& draft, int x) { return draft.is_float(x) && draft.graph[x].type == draft.type; }
-
-std::string type_argument(const Draft& draft) {
-  return draft.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(draft.type));
-}
 
 std::vector<double> normal_samples(Draft& draft, double deviation) {
   Rng own = Rng(84).at(draft.graph.nodes.size());
@@ -37,27 +31,10 @@ bool varies(const Draft& draft, int x) {
   return squares - sum * sum > 1e-3;
 }
 
-// (size - window) // stride + 1, or nothing when the window does not fit the tiny size.
-std::optional<Dim> windows(const Dim& size, int64_t kernel, int64_t stride, int64_t padding) {
-  int64_t shrink = kernel - 2 * padding;
-  if (size.full < shrink + 1 || size.tiny < shrink + 1) return std::nullopt;
-  if (shrink == 1 && stride == 1) return size;
-  std::string inner = shrink == 0  ? size.text
-                      : shrink > 0 ? cat(size.text, " - ", shrink)
-                                   : cat(size.text, " + ", -shrink);
-  std::string text;
-  if (stride == 1) {
-    text = shrink > 1 ? cat("(", size.text, " - ", shrink - 1, ")") : cat("(", size.text, " + ", 1 - shrink, ")");
-  } else {
-    text = cat("((", inner, ") // ", stride, " + 1)");
-  }
-  return Dim{text, (size.full - shrink) / stride + 1, (size.tiny - shrink) / stride + 1};
-}
-
 }  // namespace
 
 int build_layer_norm(Draft& draft, const Operator& op, int x) {
-  if (!usable(draft, x) || draft.rank(x) < 2 || !varies(draft, x)) return -1;
+  if (!draft.usable(x) || draft.rank(x) < 2 || !varies(draft, x)) return -1;
   bool rms = op.name == "rms_norm";
   Node node;
   node.op = &op;
@@ -77,7 +54,7 @@ int build_layer_norm(Draft& draft, const Operator& op, int x) {
   std::string sizes = over == 1 ? "{0}" : "({0}, {1})";
   std::string eps = !rms && node.numbers[0] == 1e-5 ? "" : cat(", eps=", python_float(node.numbers[0]));
   node.module = cat("nn.", rms ? "RMSNorm(" : "LayerNorm(", sizes, eps, weight ? "" : ", elementwise_affine=False",
-                    weight && !bias && !rms ? ", bias=False" : "", type_argument(draft), ")");
+                    weight && !bias && !rms ? ", bias=False" : "", draft.type_argument(), ")");
   node.module_dims = inner;
   node.ints["weight"] = weight;
   node.ints["bias"] = bias;
@@ -87,9 +64,9 @@ int build_layer_norm(Draft& draft, const Operator& op, int x) {
 }
 
 int build_group_norm(Draft& draft, const Operator& op, int x) {
-  if (!usable(draft, x) || draft.rank(x) < 3 || !varies(draft, x)) return -1;
   bool instance = op.name == "instance_norm";
-  if (instance && draft.rank(x) != 4) return -1;
+  int rank = draft.rank(x);
+  if (!draft.usable(x) || rank < (instance || draft.plain ? 3 : 2) || !varies(draft, x)) return -1;
   Node node;
   node.op = &op;
   node.shape = draft.shape(x);
@@ -110,12 +87,12 @@ int build_group_norm(Draft& draft, const Operator& op, int x) {
   node.numbers = draft.pick(op.attributes);
   node.operands = {x};
   node.ints["groups"] = instance ? 0 : groups;
-  for (int i = 1; i < draft.rank(x); ++i) node.dims.push_back(i);
+  for (int i = 1; i < rank; ++i) node.dims.push_back(i);
   bool weight = draft.chance(0.7);
   node.member = draft.member(instance ? "norm" : "gn");
-  node.module = instance
-                    ? cat("nn.InstanceNorm2d({0}", weight ? ", affine=True" : "", type_argument(draft), ")")
-                    : cat("nn.GroupNorm(", groups, ", {0}", weight ? "" : ", affine=False", type_argument(draft), ")");
+  node.module =
+      instance ? cat("nn.InstanceNorm", rank - 2, "d({0}", weight ? ", affine=True" : "", draft.type_argument(), ")")
+               : cat("nn.GroupNorm(", groups, ", {0}", weight ? "" : ", affine=False", draft.type_argument(), ")");
   node.module_dims = {channels};
   node.ints["weight"] = node.ints["bias"] = weight;
   Shape viewed(node.shape.size() - 1, Dim());
@@ -124,12 +101,12 @@ int build_group_norm(Draft& draft, const Operator& op, int x) {
     node.operands.push_back(draft.parameter(viewed, "", node.member + ".weight"));
     node.operands.push_back(draft.parameter(viewed, "", node.member + ".bias"));
   }
-  return normalised(draft, std::move(node), product(rest).tiny);
+  return normalised(draft, std::move(node), product(rest).tiny * (instance ? 1 : channels.tiny / groups));
 }
 
 int build_batch_norm(Draft& draft, const Operator& op, int x) {
   int rank = draft.rank(x);
-  if (!usable(draft, x) || rank < 2 || !varies(draft, x)) return -1;
+  if (!draft.usable(x) || rank < 2 || !varies(draft, x)) return -1;
   Node node;
   node.op = &op;
   node.shape = draft.shape(x);
@@ -137,7 +114,7 @@ int build_batch_norm(Draft& draft, const Operator& op, int x) {
   if (channels.is_one()) return -1;
   node.numbers = {1e-5};
   node.member = draft.member("bn");
-  node.module = cat("nn.BatchNorm", rank == 4 ? "2d" : "1d", "({0}", type_argument(draft), ")");
+  node.module = cat("nn.BatchNorm", std::max(1, rank - 2), "d({0}", draft.type_argument(), ")");
   node.module_dims = {channels};
   Shape viewed(static_cast<size_t>(rank) - 1, Dim());
   viewed[0] = channels;
@@ -151,43 +128,8 @@ int build_batch_norm(Draft& draft, const Operator& op, int x) {
   return draft.compute(std::move(node), samples, 2 * v.low - 1, 2 * v.high + 1);
 }
 
-int build_pool(Draft& draft, const Operator& op, int x) {
-  int spatial = op.name.find("2d") != std::string::npos ? 2 : 1;
-  if (!usable(draft, x) || draft.rank(x) != spatial + 2) return -1;
-  bool maximum = op.name[0] == 'm';
-  Node node;
-  node.op = &op;
-  node.operands = {x};
-  int64_t kernel = draft.pick<int64_t>({2, 2, 3}), stride = draft.chance(0.7) ? kernel : draft.pick<int64_t>({1, 2});
-  int64_t padding = draft.chance(0.3) ? 1 : 0;
-  node.ints = {{"kernel", kernel}, {"stride", stride}, {"padding", padding}};
-  node.shape = draft.shape(x);
-  for (int i = 2; i < spatial + 2; ++i) {
-    if (node.shape[static_cast<size_t>(i)].is_one()) return -1;
-    auto size = windows(node.shape[static_cast<size_t>(i)], kernel, stride, padding);
-    if (!size) return -1;
-    node.shape[static_cast<size_t>(i)] = *size;
-  }
-  node.type = draft.type;
-  const auto& from = draft.values(x).samples;
-  Rng own = Rng(85).at(draft.graph.nodes.size());
-  std::vector<double> samples;
-  int64_t count = spatial == 2 ? kernel * kernel : kernel;
-  for (int j = 0; j < kSamples; ++j) {
-    double top = -1e300, sum = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      double v = own.pick(from);
-      top = std::max(top, v);
-      sum += v / static_cast<double>(count);
-    }
-    samples.push_back(maximum ? top : sum);
-  }
-  const Values& v = draft.values(x);
-  return draft.compute(std::move(node), samples, maximum ? v.low : std::min(0.0, v.low), v.high);
-}
-
 int build_matmul(Draft& draft, const Operator& op, int x) {
-  if (!usable(draft, x)) return -1;
+  if (!draft.usable(x)) return -1;
   const Shape left = draft.shape(x);
   Node node;
   node.op = &op;
@@ -213,8 +155,91 @@ int build_matmul(Draft& draft, const Operator& op, int x) {
   return draft.compute(std::move(node), samples, -bound, bound);
 }
 
+// Of one kind an operator: transposed operands, batches of matrices, or a batch times one matrix.
+int build_product(Draft& draft, const Operator& op, int x) {
+  if (!draft.usable(x)) return -1;
+  const Shape left = draft.shape(x);
+  size_t rank = left.size();
+  bool shared = op.name == "shared_matmul", batched = op.name.rfind("batched_", 0) == 0;
+  bool left_turned = op.name == "matmul_tn" || op.name == "matmul_tt";
+  bool right_turned = op.name == "matmul_nt" || op.name == "matmul_tt" || op.name == "batched_matmul_nt";
+  if (shared || batched ? rank < 3 || rank > 4 : rank != 2) return -1;
+  Dim inner = left[rank - (left_turned ? 2 : 1)], rows = left[rank - (left_turned ? 1 : 2)];
+  if (inner.is_one() || inner.full < 3 || rows.is_one()) return -1;
+  Dim columns = draft.symbol(Role::kFeatures);
+  Shape right;
+  if (batched) right.assign(left.begin(), left.end() - 2);
+  right.push_back(right_turned ? columns : inner);
+  right.push_back(right_turned ? inner : columns);
+  Node node;
+  node.op = &op;
+  node.type = draft.type;
+  node.shape.assign(left.begin(), left.end() - 2);
+  node.shape.push_back(rows);
+  node.shape.push_back(columns);
+  if (draft.too_much(node.shape, inner.full)) return -1;
+  node.operands = {x, draft.input(right)};
+  if (node.operands[1] < 0) return -1;
+  node.ints = {{"transposed", right_turned}, {"left_transposed", left_turned}, {"shared", shared}};
+  draft.write(node);
+  std::string lead = rank == 4 ? "bh" : "b";
+  std::string batch =
+      draft.pick<std::string>({cat(lead, "ij,", lead, "jk->", lead, "ik"), cat(lead, "mk,", lead, "kn->", lead, "mn")});
+  if (right_turned) batch = cat(lead, "qd,", lead, "kd->", lead, "qk");
+  if (shared) batch = rank == 4 ? "bijl,lk->bijk" : draft.pick<std::string>({"bij,jk->bik", "btd,de->bte"});
+  node.call = replace_all(node.call, "{equation}", batch);
+  auto samples = draft.summed(x, inner.full, 1);
+  double bound = 6 * std::abs(*std::max_element(samples.begin(), samples.end())) + 1;
+  return draft.compute(std::move(node), samples, -bound, bound);
+}
+
+// A diagonal matrix times x: rows by numbers.
+int build_diagonal(Draft& draft, const Operator& op, int x) {
+  if (!draft.usable(x) || draft.rank(x) != 2 || draft.shape(x)[0].is_one() || draft.shape(x)[1].is_one()) return -1;
+  Node node;
+  node.op = &op;
+  node.type = draft.type;
+  node.shape = draft.shape(x);
+  node.operands = {x, draft.input({node.shape[0]})};
+  if (node.operands[1] < 0) return -1;
+  draft.write(node);
+  auto samples = draft.shuffled(x);
+  const auto& factors = draft.values(node.operands[1]).samples;
+  for (size_t i = 0; i < samples.size(); ++i) samples[i] *= factors[i];
+  double bound = 5 * std::max(std::abs(draft.values(x).low), std::abs(draft.values(x).high));
+  return draft.compute(std::move(node), samples, -bound, bound);
+}
+
+// Queries x, keys and values of their own. The scale is 1 / sqrt(width) unless another is said.
+int build_attention(Draft& draft, const Operator& op, int x) {
+  if (!draft.usable(x) || draft.rank(x) < 3 || draft.rank(x) > 4) return -1;
+  const Shape shape = draft.shape(x);
+  Dim width = shape.back(), time = shape[shape.size() - 2];
+  if (width.is_one() || time.is_one() || width.full > 256 || time.full > 4096) return -1;
+  Node node;
+  node.op = &op;
+  node.type = draft.type;
+  node.shape = shape;
+  node.operands = {x, draft.input(shape), draft.input(shape)};
+  if (node.operands[1] < 0 || node.operands[2] < 0 || draft.too_much(shape, 2 * time.full)) return -1;
+  draft.write(node);
+  double columns = static_cast<double>(width.full), scale = 1 / std::sqrt(columns);
+  if (draft.chance(0.6)) {
+    node.call = replace_all(node.call, ", scale={a}", "");
+  } else {
+    node.numbers = draft.pick(op.attributes);
+    scale = node.numbers[0];
+  }
+  // A weighted mean: as many values as their weights let through.
+  double squares = 0;
+  for (double v : draft.values(x).samples) squares += v * v / kSamples;
+  double sharp = std::exp(std::min(20.0, squares * columns * scale * scale));
+  double effective = std::max(1.0, static_cast<double>(time.full) / sharp);
+  return draft.compute(std::move(node), normal_samples(draft, 1 / std::sqrt(effective)), -5, 5);
+}
+
 int build_linear(Draft& draft, const Operator& op, int x) {
-  if (!usable(draft, x) || draft.rank(x) < 2 || draft.rank(x) > 3) return -1;
+  if (!draft.usable(x) || draft.rank(x) < 2 || draft.rank(x) > 4) return -1;
   Node node;
   node.op = &op;
   node.type = draft.type;
@@ -225,51 +250,13 @@ int build_linear(Draft& draft, const Operator& op, int x) {
   Dim columns = draft.symbol(Role::kFeatures);
   bool bias = draft.chance(0.7);
   node.member = draft.member(draft.one_of({"linear", "fc", "proj"}));
-  node.module = cat("nn.Linear({0}, {1}", bias ? "" : ", bias=False", type_argument(draft), ")");
+  node.module = cat("nn.Linear({0}, {1}", bias ? "" : ", bias=False", draft.type_argument(), ")");
   node.module_dims = {inner, columns};
   node.ints["bias"] = bias;
   node.operands = {x, draft.parameter({columns, inner}, "", node.member + ".weight")};
   if (bias) node.operands.push_back(draft.parameter({columns}, "", node.member + ".bias"));
   node.shape.back() = columns;
   auto samples = draft.summed(x, inner.full, 1 / std::sqrt(3.0 * static_cast<double>(inner.full)));
-  double bound = 6 * std::abs(*std::max_element(samples.begin(), samples.end())) + 1;
-  return draft.compute(std::move(node), samples, -bound, bound);
-}
-
-int build_conv(Draft& draft, const Operator& op, int x) {
-  bool two = op.name.find("2d") != std::string::npos;
-  int spatial = two ? 2 : 1;
-  if (!usable(draft, x) || draft.rank(x) != spatial + 2) return -1;
-  bool depthwise = op.name.rfind("depthwise", 0) == 0, pointwise = op.name.rfind("pointwise", 0) == 0;
-  Node node;
-  node.op = &op;
-  node.type = draft.type;
-  node.shape = draft.shape(x);
-  const Dim channels = node.shape[1];
-  if (channels.is_one() || channels.full > 128) return -1;
-  int64_t kernel = pointwise ? 1 : draft.pick<int64_t>({2, 3, 3, 3}),
-          stride = pointwise ? 1 : draft.pick<int64_t>({1, 1, 2});
-  int64_t padding = pointwise ? 0 : draft.pick<int64_t>({0, 1, 1});
-  bool bias = draft.chance(0.6);
-  Dim out = depthwise ? channels : draft.symbol(Role::kChannels);
-  node.ints = {{"kernel", kernel}, {"stride", stride}, {"padding", padding}, {"depthwise", depthwise}, {"bias", bias}};
-  node.member = draft.member(draft.chance(0.7) ? "conv" : "conv1");
-  std::string extra = cat(stride == 1 ? "" : cat(", stride=", stride), padding == 0 ? "" : cat(", padding=", padding),
-                          depthwise ? ", groups={0}" : "", bias ? "" : ", bias=False", type_argument(draft));
-  node.module = cat("nn.Conv", spatial, "d({0}, {1}, ", kernel, extra, ")");
-  node.module_dims = {channels, out};
-  Shape weight = {out, depthwise ? Dim() : channels};
-  for (size_t i = 2; i < 2 + static_cast<size_t>(spatial); ++i) {
-    weight.push_back(number(kernel));
-    auto size = windows(node.shape[i], kernel, stride, padding);
-    if (!size || node.shape[i].is_one()) return -1;
-    node.shape[i] = *size;
-  }
-  node.shape[1] = out;
-  node.operands = {x, draft.parameter(weight, "", node.member + ".weight")};
-  if (bias) node.operands.push_back(draft.parameter({out}, "", node.member + ".bias"));
-  int64_t count = (depthwise ? 1 : channels.full) * (two ? kernel * kernel : kernel);
-  auto samples = draft.summed(x, count, 1 / std::sqrt(3.0 * static_cast<double>(count)));
   double bound = 6 * std::abs(*std::max_element(samples.begin(), samples.end())) + 1;
   return draft.compute(std::move(node), samples, -bound, bound);
 }
@@ -310,8 +297,22 @@ int build_move(Draft& draft, const Operator& op, int x) {
     if (rank < 3) return -1;
     int from = rank == 4 && draft.chance(0.3) ? 2 : 1;
     node.ints["from"] = from;
+    std::vector<std::string> forms = {op.torch, op.torch};
+    if (from == 1) forms.emplace_back("{x}.reshape({x}.shape[0], -1)");
+    // A view needs what lies in memory as it came.
+    if (from == 1 && draft.graph[x].kind == Node::Kind::kInput) forms.emplace_back("{x}.view({x}.size(0), -1)");
+    node.call = draft.pick(forms);
     node.shape.assign(shape.begin(), shape.begin() + from);
     node.shape.push_back(product(Shape(shape.begin() + from, shape.end())));
+  } else if (name == "squeeze") {
+    std::vector<int> ones;
+    for (int i = 0; i < rank; ++i) {
+      if (at(i).is_one()) ones.push_back(i);
+    }
+    if (rank < 2 || ones.empty() || static_cast<int>(ones.size()) == rank) return -1;
+    node.dims = {draft.pick(ones)};
+    node.shape = shape;
+    node.shape.erase(node.shape.begin() + node.dims[0]);
   } else if (name == "unsqueeze") {
     if (rank < 1 || rank > 3) return -1;
     int dim = static_cast<int>(draft.rng.below(rank + 1));

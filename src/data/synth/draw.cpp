@@ -22,6 +22,12 @@ const Operator& must(const char* name) {
 
 int apply(Draft& draft, const char* name, int x) { return x < 0 ? -1 : must(name).build(draft, must(name), x); }
 
+int volume_input(Draft& d, bool positive = false) {
+  Dim batch = d.symbol(Role::kBatch), channels = d.symbol(Role::kFewChannels), depth = d.symbol(Role::kDepth);
+  Dim height = d.symbol(Role::kShortHeight), width = d.symbol(Role::kShortWidth);
+  return d.input({batch, channels, depth, height, width}, positive);
+}
+
 // Where graphs begin. Shapes of size 1 and single-element dimensions are in the mix.
 int first_input(Draft& draft) {
   double draw = draft.plain ? 0.2 : draft.rng.uniform();
@@ -32,11 +38,12 @@ int first_input(Draft& draft) {
     Dim batch = draft.symbol(Role::kBatch), time = draft.symbol(Role::kTime), features = draft.symbol(Role::kFeatures);
     return draft.input(draft.chance(0.1) ? Shape{batch, Dim(), features} : Shape{batch, time, features}, positive);
   }
-  if (draw < 0.95) {
+  if (draw < 0.88) {
     Dim batch = draft.symbol(Role::kBatch), channels = draft.symbol(Role::kChannels);
     Dim height = draft.symbol(Role::kHeight), width = draft.symbol(Role::kWidth);
     return draft.input({draft.chance(0.1) ? Dim() : batch, channels, height, width}, positive);
   }
+  if (draw < 0.96) return volume_input(draft, positive);
   Dim batch = draft.symbol(Role::kBatch), time = draft.symbol(Role::kTime), classes = draft.symbol(Role::kClasses);
   Dim features = draft.symbol(Role::kFeatures);
   int tokens = draft.index_input({batch, time}, classes);
@@ -242,6 +249,33 @@ const std::vector<Fusion>& fusions() {
          int x = tokens_input(d);
          return softmax_last(d, binary(d, "add", scaled(d, x, d.pick<double>({0.5, 0.25})), d.input(d.shape(x))));
        }},
+      {"conv_transpose_activation",
+       [](Draft& d) {
+         bool flat = d.chance(0.5);
+         return activation(
+             d, apply(d, flat ? "conv_transpose2d" : "conv_transpose3d", flat ? image_input(d) : volume_input(d)));
+       }},
+      {"conv3d_pool",
+       [](Draft& d) {
+         return apply(d, d.chance(0.5) ? "max_pool3d" : "adaptive_avg_pool3d",
+                      activation(d, apply(d, "conv3d", volume_input(d))));
+       }},
+      {"conv_norm_activation",
+       [](Draft& d) {
+         int x = d.chance(0.5) ? volume_input(d) : image_input(d);
+         bool volume = d.rank(x) == 5;
+         const char* conv =
+             d.chance(0.5) ? (volume ? "conv3d" : "conv2d") : (volume ? "conv_transpose3d" : "conv_transpose2d");
+         const char* norm = d.pick<const char*>({"batch_norm", "instance_norm", "group_norm"});
+         return activation(d, apply(d, norm, apply(d, conv, x)));
+       }},
+      {"triangular_product",
+       [](Draft& d) {
+         Dim side = d.symbol(Role::kFeatures);
+         const char* half = d.chance(0.5) ? "tril" : "triu";
+         int x = apply(d, half, d.input({side, side})), y = apply(d, half, d.input({side, side}));
+         return x < 0 || y < 0 ? -1 : apply(d, half, matmul_of(d, x, y, false));
+       }},
       {"bias_dropout_residual",
        [](Draft& d) {
          int x = tokens_input(d), bias = d.input({d.shape(x).back()});
@@ -315,7 +349,9 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
   std::erase_if(draft.graph.symbols, [&](const auto& entry) { return !named.count(entry.first); });
   // A movement alone is a copy: fine as a task now and then, but never when the result is a view of an input.
   const Node& end = draft.graph[current];
-  if (end.op->work == Work::kMove && (end.op->name == "unsqueeze" || end.op->name == "flatten")) return std::nullopt;
+  for (const char* view : {"unsqueeze", "squeeze", "flatten"}) {
+    if (end.op->name == view) return std::nullopt;
+  }
   return draft.graph;
 }
 

@@ -33,8 +33,9 @@ Type type_of(const std::string& name) {
 OperatorSet drawn_by(const SynthConfig& config) {
   OperatorSet chosen = select_operators(config.operators);
   std::erase_if(chosen, [&](const Operator* op) {
-    return config.style == SynthStyle::kPlain &&
-           std::find(kPlainFamilies.begin(), kPlainFamilies.end(), op->family) == kPlainFamilies.end();
+    bool for_plain =
+        !op->varied_only && std::find(kPlainFamilies.begin(), kPlainFamilies.end(), op->family) != kPlainFamilies.end();
+    return config.style == SynthStyle::kPlain && !for_plain;
   });
   return chosen;
 }

@@ -39,10 +39,10 @@ std::string times(const std::string& a, const std::string& b) { return b == "1" 
 KernelText::KernelText(FileText& file, int kernel, std::string name)
     : file_(file), kernel_(kernel), name_(std::move(name)) {
   for (const char* word :
-       {"tl",     "triton",     "torch", "pid",  "off",    "offs",    "mask",  "acc",   "row",     "cols",
-        "BLOCK",  "BLOCK_SIZE", "BM",    "BN",   "BK",     "ROWS",    "k",     "kh",    "kw",      "ci",
-        "k0",     "v",          "ok",    "part", "larger", "smaller", "pid_m", "pid_n", "tiles_n", "batch",
-        "row_ok", "col_ok",     "if",    "in",   "or",     "is",      "as"}) {
+       {"tl",    "triton",     "torch",  "pid",     "off",        "offs",    "mask", "acc",   "row",    "cols",
+        "BLOCK", "BLOCK_SIZE", "BM",     "BN",      "BK",         "ROWS",    "k",    "kd",    "kh",     "kw",
+        "ci",    "k0",         "v",      "ok",      "if",         "in",      "or",   "is",    "as",     "part",
+        "pid_m", "pid_n",      "larger", "smaller", "multiplied", "tiles_n", "id",   "batch", "row_ok", "col_ok"}) {
     names_.insert(word);
   }
 }
@@ -283,6 +283,9 @@ std::string KernelText::pointwise(int id, const Place& place) {
   }
   std::string text = node.op->triton;
   for (size_t i = 0; i < parameters.size(); ++i) text = replace_all(text, cat("{p", i, "}"), parameters[i]);
+  if (text.find("{scale}") != std::string::npos) {
+    text = replace_all(text, "{scale}", size("scale", node.module_dims.at(0).text + " ** -0.5"));
+  }
   for (const char* key : {"a", "b"}) {
     auto scalar = file_.naming.scalars.find({file_.plan.from[static_cast<size_t>(id)], key});
     std::string place = cat("{", key, "}");
@@ -316,10 +319,10 @@ std::string KernelText::row(int id) {
   const Node& node = graph()[id];
   CHECK(!row_index.empty()) << node.op->name << " outside of a row kernel";
   const Shape& full = graph()[node.operands[0]].shape;
-  std::string text = node.op->triton, x = value(node.operands[0], row_place), y;
+  std::string text = node.op->triton, x = value(node.operands[0], row_place), y, z;
   std::string m = text.find("{m}") != std::string::npos ? masked(x, node.op->fill) : "";
   size_t tensors = static_cast<size_t>(node.op->arity);
-  if (tensors == 2) {
+  if (tensors >= 2) {
     const Node& second = graph()[node.operands[1]];
     Place rows = row_place;
     if (!(second.shape == full)) {  // A class index a row.
@@ -328,6 +331,8 @@ std::string KernelText::row(int id) {
     }
     y = value(node.operands[1], rows);
   }
+  if (tensors == 3) z = value(node.operands[2], row_place);
+  if (text.find("{m3}") != std::string::npos) text = replace_all(text, "{m3}", masked(z, node.op->fill));
   if (text.find("{m2}") != std::string::npos) text = replace_all(text, "{m2}", masked(y, node.op->fill));
   if (text.find("{t}") != std::string::npos)
     text = replace_all(text, "{t}", fresh(node.op->fill[0] == 'f' ? "top" : "mean"));
@@ -337,7 +342,8 @@ std::string KernelText::row(int id) {
   text = replace_all(replace_all(text, "{n}", row_count), "{m}", m);
   if (text.find("larger") != std::string::npos) helper("larger", "a, b", "tl.maximum(a, b)");
   if (text.find("smaller") != std::string::npos) helper("smaller", "a, b", "tl.minimum(a, b)");
-  std::vector<std::string> lines = split(fill_template(text, {x, y}, node.numbers), '\n');
+  if (text.find("multiplied") != std::string::npos) helper("multiplied", "a, b", "a * b");
+  std::vector<std::string> lines = split(fill_template(text, {x, y, z}, node.numbers), '\n');
   comment(node.op->name + " along the row");
   for (size_t i = 0; i + 1 < lines.size(); ++i) line(lines[i]);
   std::string stem = style().names == 1 ? node.op->name + "_out" : node.op->scalar_rows ? "total" : "r";
@@ -350,119 +356,6 @@ std::string KernelText::row(int id) {
     }
   }
   return out;
-}
-
-std::string KernelText::moved(int id, const Place& place) {
-  const Node& node = graph()[id];
-  const std::string& name = node.op->name;
-  const Shape& from = graph()[node.operands[0]].shape;
-  Place to;
-  to.at = place.at;
-  auto dim = [&](size_t i = 0) { return static_cast<size_t>(node.dims[i]); };
-  auto with_mask = [](const std::string& a, const std::string& b) {
-    return a.empty() ? b : b.empty() ? a : a + " & " + b;
-  };
-  if (name == "transpose" || name == "permute") {
-    for (size_t i = 0; i < node.dims.size(); ++i) to.at[dim(i)] = place.at[i];
-  } else if (name == "flip") {
-    const Coord& c = place.at[dim()];
-    to.at[dim()] = {cat("(", size(from[dim()]), " - 1 - ", c.text, ")"), c.mask};
-  } else if (name == "roll") {
-    const Coord& c = place.at[dim()];
-    std::string n = size(from[dim()]);
-    int64_t shift = node.ints.at("shift");
-    to.at[dim()] = {cat("((", c.text, shift > 0 ? " - " : " + ", std::abs(shift), " + ", n, ") % ", n, ")"), c.mask};
-  } else if (name == "flatten") {
-    size_t first = static_cast<size_t>(node.ints.at("from"));
-    Coord c = place.at[first];
-    Shape tail(from.begin() + static_cast<std::ptrdiff_t>(first), from.end());
-    to.at.resize(first);
-    std::string after;
-    std::vector<Coord> parts(tail.size());
-    for (size_t r = tail.size(); r-- > 0;) {
-      std::string divided = after.empty() ? c.text : cat("(", c.text, " // (", after, "))");
-      parts[r] = {r == 0 ? divided : cat("(", divided, " % ", size(tail[r]), ")"), c.mask};
-      after = after.empty() ? size(tail[r]) : cat(size(tail[r]), " * ", after);
-    }
-    to.at.insert(to.at.end(), parts.begin(), parts.end());
-    if (!place.flat.empty() && place.of == node.shape) {
-      to.flat = place.flat;
-      to.flat_mask = place.flat_mask;
-      to.of = from;
-    }
-  } else if (name == "unsqueeze") {
-    to.at.erase(to.at.begin() + static_cast<std::ptrdiff_t>(dim()));
-    if (!place.flat.empty() && place.of == node.shape) {
-      to.flat = place.flat;
-      to.flat_mask = place.flat_mask;
-      to.of = from;
-    }
-  } else if (name == "expand") {
-    to.at[dim()] = {};
-  } else if (name == "repeat_interleave") {
-    const Coord& c = place.at[dim()];
-    to.at[dim()] = {cat("(", c.text, " // ", node.ints.at("repeats"), ")"), c.mask};
-  } else if (name == "slice" || name == "narrow") {
-    const Coord& c = place.at[dim()];
-    int64_t start = node.ints.at("start");
-    if (start > 0) to.at[dim()] = {cat("(", c.text, " + ", start, ")"), c.mask};
-  } else if (name == "chunk_glu") {
-    const Coord& c = place.at[dim()];
-    if (node.ints.at("part")) to.at[dim()] = {cat("(", c.text, " + ", size(node.shape[dim()]), ")"), c.mask};
-  } else if (name == "index_select" || name == "gather") {
-    Place where;
-    if (name == "gather") {
-      where = place;
-    } else {
-      where.at = {place.at[dim()]};
-    }
-    std::string picked = value(node.operands[1], where);
-    to.at[dim()] = {picked, place.at[dim()].mask};
-  } else if (name == "embedding") {
-    Place where;
-    where.at.assign(place.at.begin(), place.at.end() - 1);
-    std::string token = value(node.operands[0], where);
-    Place cell;
-    cell.at = {{token, mask_of(graph()[node.operands[0]].shape, where)}, place.at.back()};
-    return value(node.operands[1], cell);
-  } else if (name == "stack" || name == "cat") {
-    size_t d = dim();
-    Coord c = place.at[d];
-    Place first = to, second = to;
-    std::string left;
-    if (name == "stack") {
-      left = cat(c.text, " == 0");
-      first.at.erase(first.at.begin() + static_cast<std::ptrdiff_t>(d));
-      second.at.erase(second.at.begin() + static_cast<std::ptrdiff_t>(d));
-      std::string x = value(node.operands[0], first), y = value(node.operands[1], second);
-      return assign("both", cat("tl.where(", left, ", ", x, ", ", y, ")"));
-    }
-    std::string n = size(from[d]);
-    left = cat("(", c.text, " < ", n, ")");
-    first.at[d].mask = with_mask(c.mask, left);
-    second.at[d] = {cat("(", c.text, " - ", n, ")"), with_mask(c.mask, cat("(", c.text, " >= ", n, ")"))};
-    std::string x = value(node.operands[0], first), y = value(node.operands[1], second);
-    return assign("both", cat("tl.where(", left, ", ", x, ", ", y, ")"));
-  } else if (name == "pad") {
-    size_t d = dim();
-    Coord c = place.at[d];
-    int64_t left = node.ints.at("left");
-    std::string shifted = left ? cat("(", c.text, " - ", left, ")") : c.text;
-    std::string inside = left ? cat("(", c.text, " >= ", left, ") & (", c.text, " < ", size(from[d]), " + ", left, ")")
-                              : cat("(", c.text, " < ", size(from[d]), ")");
-    to.at[d] = {shifted, with_mask(c.mask, inside)};
-    std::string x = value(node.operands[0], to);
-    return assign("padded", cat("tl.where(", inside, ", ", x, ", 0.0)"));
-  } else if (name == "tril" || name == "triu") {
-    std::string x = value(node.operands[0], place);
-    int64_t diagonal = node.ints.at("diagonal");
-    std::string r = place.at[dim(0)].text, c = place.at[dim(1)].text;
-    std::string edge = diagonal == 0 ? r : diagonal > 0 ? cat(r, " + ", diagonal) : cat(r, " - ", -diagonal);
-    return assign("kept", cat("tl.where(", c, name == "tril" ? " <= " : " >= ", edge, ", ", x, ", 0.0)"));
-  } else {
-    CHECK(false) << "no index rule for " << name;
-  }
-  return value(node.operands[0], to);
 }
 
 std::string KernelText::text() const {

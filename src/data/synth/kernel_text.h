@@ -121,10 +121,17 @@ std::string kernel_name(FileText& file, const KernelPlan& plan, const std::strin
 void launch(const KernelText& kernel, const std::string& grid, std::vector<std::string>& host, int warps = 0);
 void store_all(KernelText& kernel, const KernelPlan& plan, const Place& place, const Shape& shape);
 
-// Writers of triton_products.cpp, as write_kernel().
+// Whether a node is in memory when kernel `kernel` runs; else reading it computes it.
+bool in_memory(const FileText& file, int kernel, int node);
+// "acc = tl.dot(..)" of two tiles, as exact as their type; and an operand's tile: as it lies in memory where it can be
+// (`raw`: in its own type), else computed and masked.
+std::string dot_line(Type type, const std::string& a, const std::string& b, bool raw);
+std::string tile_of(KernelText& kernel, int node, const Place& place, bool raw, const std::string& stem);
+
+// Writers of triton_products.cpp and triton_windows.cpp, as write_kernel().
 std::string gemm_kernel(FileText& file, int kernel, std::vector<std::string>& host);
-std::string direct_conv(FileText& file, int kernel, std::vector<std::string>& host);
-std::string implicit_gemm_conv(FileText& file, int kernel, std::vector<std::string>& host);
+std::string window_kernel(FileText& file, int kernel, std::vector<std::string>& host);
+std::string conv_kernel(FileText& file, int kernel, std::vector<std::string>& host);
 
 // One writer a kind of kernel (triton_kernels.cpp). Each returns the kernels' texts and appends the lines that launch
 // them to `host`.

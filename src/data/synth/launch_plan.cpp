@@ -10,7 +10,52 @@ namespace tritonrl::graphs {
 
 namespace {
 
-// Losses become a pointwise or row operator and a reduction over everything.
+// x / sqrt(width), the width in module_dims: a number that the wrapper computes.
+const Operator& scale_by_width() {
+  static const Operator op = [] {
+    Operator made;
+    made.name = "scale";
+    made.family = "elementwise";
+    made.work = Work::kPointwise;
+    made.triton = "{x} * {scale}";
+    return made;
+  }();
+  return op;
+}
+
+// softmax(scale * q k^T) v, the scores and weights in float32. Returns the last product, which is not added yet.
+Node attention_parts(TensorGraph& out, std::vector<int>& from, const Node& node) {
+  auto part = [&](const char* op, std::vector<int> operands) {
+    Node made;
+    made.op = find_operator(op);
+    made.operands = std::move(operands);
+    made.type = Type::kFloat32;
+    made.shape = out[made.operands[0]].shape;
+    return made;
+  };
+  auto add = [&](Node made) {
+    from.push_back(-1);
+    return out.add(std::move(made));
+  };
+  Node scores = part("matmul", {node.operands[0], node.operands[1]});
+  scores.shape.back() = out[node.operands[1]].shape[scores.shape.size() - 2];
+  scores.ints["transposed"] = 1;
+  Node scaled = part("mul_scalar", {add(std::move(scores))});
+  scaled.numbers = node.numbers;
+  if (node.numbers.empty()) {
+    scaled.op = &scale_by_width();
+    scaled.module_dims = {node.shape.back()};
+  }
+  Node weights = part("softmax", {add(std::move(scaled))});
+  weights.dims = {static_cast<int>(weights.shape.size()) - 1};
+  Node result = part("matmul", {add(std::move(weights)), node.operands[2]});
+  result.ints["transposed"] = 0;
+  result.shape = node.shape;
+  result.type = node.type;
+  return result;
+}
+
+// Losses become a pointwise or row operator and a reduction over everything; attention two products and a softmax.
 TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from) {
   TensorGraph out;
   out.symbols = graph.symbols;
@@ -33,6 +78,9 @@ TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from) {
       whole.operands = {out.add(std::move(each))};
       from.push_back(-1);
       now[i] = out.add(std::move(whole));
+    } else if (node.op != nullptr && node.op->name == "scaled_dot_product_attention") {
+      Node result = attention_parts(out, from, node);
+      now[i] = out.add(std::move(result));
     } else {
       now[i] = out.add(std::move(node));
     }

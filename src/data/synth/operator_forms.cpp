@@ -149,7 +149,7 @@ const std::map<std::string, Ways>& other_ways() {
 
 std::vector<Form> forms_of(const TensorGraph& graph, const Node& node) {
   const std::string& name = node.op->name;
-  std::vector<Form> out = {{node.op->torch, ""}};
+  std::vector<Form> out = {{node.torch(), ""}};
   if (!node.module.empty()) return out;
   auto add = [&](const std::string& text) { out.push_back({text, ""}); };
   if (name == "matmul") {
@@ -157,13 +157,6 @@ std::vector<Form> forms_of(const TensorGraph& graph, const Node& node) {
     std::string y = !transposed ? "{y}" : flat ? "{y}.T" : "{y}.transpose(-2, -1)";
     for (const char* text : {"{x} @ ", "torch.matmul({x}, "}) add(text + y + (text[0] == 't' ? ")" : ""));
     if (flat && node.shape.size() == 2) add(cat("torch.mm({x}, ", y, ")"));
-    return out;
-  }
-  if (node.op->torch == cat("F.", name, "({x}, {kernel}, stride={stride}, padding={padding})")) {  // nn.MaxPool2d ...
-    std::string kind = name.substr(0, 3) == "max" ? "Max" : "Avg", rank = name.substr(name.size() - 2);
-    std::string call = cat("nn.", kind, "Pool", rank, "(");
-    out.push_back({"{self}({x})", call + "kernel_size={kernel}, stride={stride}, padding={padding})"});
-    out.push_back({"{self}({x})", call + "{kernel}, stride={stride}, padding={padding})"});
     return out;
   }
   auto found = pointwise_ways().find(name);

@@ -47,6 +47,7 @@ struct Operator {
   int arity = 1;  // Tensors it takes; parameters of modules are not counted.
   // Templates. Operands {x} {y} {z}, attributes {a} {b}, node.ints by name ({kernel}), {dim} {keepdim} {self} (module).
   std::string torch;
+  std::vector<std::string> forms;  // Other ways to write `torch`; Draft::write() draws one, with {window} filled in.
   // Pointwise: an expression. Row: statements and, as the last line, the expression of the result, with {m} (x with
   // `fill` where the mask is off), {m2} (the same of y), {t} {t2} (free names), {n} (length of the row), {i} (position
   // in the row), {ax} (the argument that names the axis). Window: the update of `acc` by `v`. "" = not covered.
@@ -58,6 +59,7 @@ struct Operator {
   bool jumps = false;        // Not continuous: only ever applied to an input as it is, where rounding flips nothing.
   bool commutative = false;  // y and x may be swapped.
   bool core = false;         // Of the small set that a small policy learns in minutes.
+  bool varied_only = false;  // Style plain does not draw it.
   bool scalar_rows = false;  // Row: one number per row, the dimensions go or become 1.
   std::vector<std::vector<double>> attributes = {{}};
   double (*value)(const double* operands, const double* attributes) = nullptr;              // Pointwise, on numbers.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms, losses, pooling, matrix products, convolutions and movement.
+// Norms, losses, pools, matrix products, convolutions and movement; and, at the end, what joined the table later.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "base/text.h"
 #include "data/synth/draft.h"
 
 namespace tritonrl::graphs {
@@ -54,11 +56,53 @@ Operator class_loss(const char* name, const char* torch, const char* fill, const
   return op;
 }
 
-Operator pool(const char* name, const char* torch, const char* fill, const char* triton, const char* finish) {
-  Operator op = made("pool", name, Work::kWindow, build_pool, torch, triton, 10);
-  op.fill = fill;
-  op.finish = finish;
+// max_pool1d to avg_pool3d.
+Operator pool(const std::string& name) {
+  bool maximum = name[0] == 'm';
+  Operator op =
+      made("pool", name.c_str(), Work::kWindow, build_pool, "", maximum ? "tl.maximum(acc, v)" : "acc + v", 10);
+  op.torch = cat("F.", name, "({x}, {window})");
+  op.forms = {"{self}({x})"};
+  op.fill = maximum ? "float(\"-inf\")" : "0.0";
+  op.finish = maximum ? "acc" : "acc / {taps}";
   return op;
+}
+
+// adaptive_avg_pool1d to adaptive_max_pool3d, to one place.
+Operator adaptive_pool(const std::string& name, Row (*row)(Row, const double*)) {
+  bool maximum = name.find("max") != std::string::npos;
+  Operator op = made("pool", name.c_str(), Work::kRow, build_adaptive_pool, "",
+                     maximum ? "tl.max({m}{ax})" : "tl.sum({m}{ax}) / {n}", 5);
+  op.torch = cat("F.", name, "({x}, {window})");
+  op.forms = {"{self}({x})"};
+  op.fill = maximum ? "float(\"-inf\")" : "0.0";
+  op.scalar_rows = true;
+  op.row = row;
+  return op;
+}
+
+// For style varied alone, which new operators do not change plain tasks.
+Operator varied(Operator op) {
+  op.varied_only = true;
+  return op;
+}
+
+Operator matrix_product(const char* name, const char* torch, std::vector<std::string> forms) {
+  Operator op = made("matmul", name, Work::kGemm, build_product, torch, "dot", 8);
+  op.arity = 2;
+  op.forms = std::move(forms);
+  return varied(std::move(op));
+}
+
+// One number of each row, written in several ways.
+Operator picked(const char* name, const char* torch, std::vector<std::string> forms, const char* fill,
+                const char* triton, Row (*row)(Row, const double*)) {
+  Operator op = made("reduction", name, Work::kRow, build_reduce, torch, triton, 8);
+  op.forms = std::move(forms);
+  op.fill = fill;
+  op.scalar_rows = true;
+  op.row = row;
+  return varied(std::move(op));
 }
 
 Operator move(const char* name, const char* torch, int64_t weight, int arity = 1) {
@@ -70,6 +114,79 @@ Operator move(const char* name, const char* torch, int64_t weight, int arity = 1
 constexpr char kDeviation[] =
     "{t} = tl.sum({m}{ax}) / {n}\n{t2} = tl.where({mask}, {m} - {t}, 0.0)\n"
     "{t2} / tl.sqrt(tl.sum({t2} * {t2}{ax}) / {n} + {a})";
+
+Row averaged(Row r, const double*) {
+  return {std::accumulate(r.begin(), r.end(), 0.0) / static_cast<double>(r.size())};
+}
+Row largest(Row r, const double*) { return {*std::max_element(r.begin(), r.end())}; }
+Row smallest(Row r, const double*) { return {*std::min_element(r.begin(), r.end())}; }
+
+// Joined the table after style plain was fixed.
+std::vector<Operator> later_operators() {
+  std::vector<Operator> ops = {
+      made("conv", "conv3d", Work::kConv, build_conv, "{self}({x})", "dot", 16),
+      made("conv", "conv_transpose1d", Work::kConv, build_conv, "{self}({x})", "dot", 8),
+      made("conv", "conv_transpose2d", Work::kConv, build_conv, "{self}({x})", "dot", 18),
+      made("conv", "conv_transpose3d", Work::kConv, build_conv, "{self}({x})", "dot", 20),
+      pool("max_pool3d"),
+      pool("avg_pool3d"),
+      adaptive_pool("adaptive_avg_pool1d", averaged),
+      adaptive_pool("adaptive_avg_pool2d", averaged),
+      adaptive_pool("adaptive_avg_pool3d", averaged),
+      adaptive_pool("adaptive_max_pool1d", largest),
+      adaptive_pool("adaptive_max_pool2d", largest),
+      adaptive_pool("adaptive_max_pool3d", largest),
+      picked("max_dim", "torch.max({x}{over})[0]", {"torch.max({x}{over}).values", "{x}.max({of})[0]"},
+             "float(\"-inf\")", "tl.max({m}{ax})", largest),
+      picked("min_dim", "torch.min({x}{over})[0]", {"torch.min({x}{over}).values", "{x}.min({of}).values"},
+             "float(\"inf\")", "tl.min({m}{ax})", smallest),
+      picked("prod", "torch.prod({x}{over})", {"{x}.prod({of})"}, "1.0", "tl.reduce({m}{ax}, combine_fn=multiplied)",
+             [](Row r, const double*) {
+               return Row{std::accumulate(r.begin(), r.end(), 1.0, [](double a, double b) { return a * b; })};
+             }),
+      picked("spatial_mean", "torch.mean({x}{over})", {"{x}.mean({of})"}, "0.0", "tl.sum({m}{ax}) / {n}", averaged),
+      picked("spatial_sum", "torch.sum({x}{over})", {"{x}.sum({of})"}, "0.0", "tl.sum({m}{ax})",
+             [](Row r, const double*) { return Row{std::accumulate(r.begin(), r.end(), 0.0)}; }),
+      varied(made("elementwise", "dropout", Work::kPointwise, build_dropout, "F.dropout({x}, p={p}, training=False)",
+                  "{x}", 6)),
+      matrix_product("matmul_tn", "torch.matmul({x}.T, {y})", {"{x}.T @ {y}", "torch.mm({x}.t(), {y})"}),
+      matrix_product("matmul_nt", "torch.matmul({x}, {y}.T)", {"{x} @ {y}.T", "torch.einsum(\"mk,nk->mn\", {x}, {y})"}),
+      matrix_product("matmul_tt", "torch.matmul({x}.T, {y}.T)",
+                     {"{x}.T @ {y}.T", "torch.einsum(\"km,nk->mn\", {x}, {y})"}),
+      matrix_product("batched_matmul", "torch.matmul({x}, {y})",
+                     {"{x} @ {y}", "torch.einsum(\"{equation}\", {x}, {y})"}),
+      matrix_product("batched_matmul_nt", "torch.matmul({x}, {y}.transpose(-2, -1))",
+                     {"{x} @ {y}.mT", "torch.einsum(\"{equation}\", {x}, {y})"}),
+      matrix_product("shared_matmul", "torch.matmul({x}, {y})",
+                     {"{x} @ {y}", "torch.einsum(\"{equation}\", {x}, {y})"}),
+      varied(made("matmul", "diag_matmul", Work::kMove, build_diagonal, "torch.diag({y}) @ {x}", "", 6)),
+      varied(made("matmul", "scaled_dot_product_attention", Work::kGemm, build_attention,
+                  "F.scaled_dot_product_attention({x}, {y}, {z}, scale={a})", "dot", 8)),
+      made("loss", "triplet_margin_loss", Work::kRow, build_triplet_loss,
+           "F.triplet_margin_loss({x}, {y}, {z}, margin={a}{reduction})",
+           "{t} = tl.where({mask}, {m} - {m2} + 1e-6, 0.0)\n{t2} = tl.where({mask}, {m} - {m3} + 1e-6, 0.0)\n"
+           "tl.maximum(tl.sqrt(tl.sum({t} * {t}{ax})) - tl.sqrt(tl.sum({t2} * {t2}{ax})) + {a}, 0.0)",
+           6),
+      move("squeeze", "{x}.squeeze({dim})", 6),
+  };
+  for (Operator& op : ops) {
+    if (op.name == "prod") op.domain = Domain::kPositive;
+    if (op.name == "spatial_sum") op.growth = 1;
+    if (op.name == "diag_matmul") op.arity = 2;
+    if (op.name == "scaled_dot_product_attention") {
+      op.arity = 3;
+      op.attributes = {{0.125}, {0.25}, {0.1}};
+    }
+    if (op.name == "dropout") op.forms = {"{self}({x})"};
+    if (op.name == "triplet_margin_loss") {
+      op.arity = 3;
+      op.then_mean = op.scalar_rows = true;
+      op.attributes = {{1.0}, {0.5}, {2.0}};
+      op.forms = {"{self}({x}, {y}, {z})"};
+    }
+  }
+  return ops;
+}
 
 }  // namespace
 
@@ -135,14 +252,10 @@ std::vector<Operator> structure_operators() {
                  "{t2} = {t} + tl.log(tl.sum(tl.where({mask}, tl.exp({m} - {t}), 0.0){ax}))\n"
                  "{t2} - (1.0 - {a}) * tl.sum(tl.where({i} == {y}, {m}, 0.0){ax}) - {a} * tl.sum({m}{ax}) / {n}",
                  [](Row r, const double*) { return Row{log_sum(r) - r[0]}; }, {{0.1}, {0.2}}),
-      pool("max_pool2d", "F.max_pool2d({x}, {kernel}, stride={stride}, padding={padding})", "float(\"-inf\")",
-           "tl.maximum(acc, v)", "acc"),
-      pool("avg_pool2d", "F.avg_pool2d({x}, {kernel}, stride={stride}, padding={padding})", "0.0", "acc + v",
-           "acc / ({kernel} * {kernel})"),
-      pool("max_pool1d", "F.max_pool1d({x}, {kernel}, stride={stride}, padding={padding})", "float(\"-inf\")",
-           "tl.maximum(acc, v)", "acc"),
-      pool("avg_pool1d", "F.avg_pool1d({x}, {kernel}, stride={stride}, padding={padding})", "0.0", "acc + v",
-           "acc / {kernel}"),
+      pool("max_pool2d"),
+      pool("avg_pool2d"),
+      pool("max_pool1d"),
+      pool("avg_pool1d"),
       made("matmul", "matmul", Work::kGemm, build_matmul, "torch.matmul({x}, {y})", "dot", 20),
       made("matmul", "bmm", Work::kGemm, build_matmul, "torch.bmm({x}, {y})", "dot", 14),
       made("matmul", "linear", Work::kGemm, build_linear, "{self}({x})", "dot", 24),
@@ -175,6 +288,7 @@ std::vector<Operator> structure_operators() {
     if (op.name == "poisson_nll_loss") op.domain = Domain::kSmall;
     if (op.name == "matmul" || op.name == "bmm") op.arity = 2;
   }
+  for (Operator& op : later_operators()) ops.push_back(std::move(op));
   return ops;
 }
 

@@ -253,12 +253,6 @@ class Namer {
         give("dim", name, value);
       }
     }
-    if (node.op->work == Work::kWindow) {
-      const std::pair<const char*, const char*> windows[] = {
-          {"kernel", "kernel_size"}, {"stride", "stride"}, {"padding", "padding"}};
-      std::string prefix = flag(0.3) ? "pool_" : "";
-      for (const auto& [key, name] : windows) give(key, prefix + name, cat(node.ints.at(key)));
-    }
     return out;
   }
 

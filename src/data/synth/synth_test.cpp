@@ -13,6 +13,7 @@
 #include "base/process/build_paths.h"
 #include "base/text.h"
 #include "data/python_source.h"
+#include "data/synth/coverage.h"
 #include "data/synth/draw.h"
 #include "data/synth/graph_synth.h"
 #include "data/synth/launch_plan.h"
@@ -228,7 +229,48 @@ TEST(Graphs, BareStreamStaysAsItWas) {
   config.writing = WritingStyle::kBare;
   std::string all;
   for (const Task& task : make(config, 600)) all += json_line(to_json(task)) + "\n";
-  EXPECT_EQ(content_hash(all), "863782e75fef0f17bbdaa8d5dc9496cb");
+  EXPECT_EQ(content_hash(all), "c4a5213f60873a69c5a1fdb859a1ca3a");
+}
+
+TEST(Graphs, PlainStreamStaysAsItWas) {
+  SynthConfig config;
+  config.style = SynthStyle::kPlain;
+  std::string all;
+  for (const Task& task : make(config, 600)) all += json_line(to_json(task)) + "\n";
+  EXPECT_EQ(content_hash(all), "f3534a3d23b296576ac994c59193873d");
+}
+
+TEST(Coverage, ComparesWhatALibraryMustHave) {
+  Task task;
+  task.id = "a";
+  task.source = R"PY(
+import math
+import torch.nn as nn
+class Block(nn.Module):
+    def __init__(self, width):
+        super(Block, self).__init__()
+        self.conv = nn.ConvTranspose3d(width // 3 % 7, width, 3)
+        self.cell = nn.GRUCell(width, width)
+    def forward(self, x):
+        return self.conv(x) / math.sqrt(x.size(1))
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(8), nn.Dropout(0.5))
+    def forward(self, x):
+        return torch.mul(self.blocks(x), torch.min(x, dim=1)[0]) @ x
+def get_inputs():
+    return [torch.bernoulli(3)]
+)PY";
+  EXPECT_THAT(library_operators(task.source), testing::UnorderedElementsAre("ConvTranspose3d", "GRUCell", "Sequential",
+                                                                            "Dropout", "/", "size", "mul", "min", "@"));
+  Task simple = task;
+  simple.id = "b";
+  simple.source = replace_all(task.source, "nn.GRUCell(width, width)", "nn.AdaptiveAvgPool2d(1)");
+  auto coverage = operator_coverage({task, simple});
+  EXPECT_EQ(coverage.levels.at(1).tasks, 2);
+  EXPECT_EQ(coverage.levels.at(1).covered, 1);
+  EXPECT_THAT(coverage.missing, testing::ElementsAre(testing::Pair("grucell", testing::ElementsAre("a"))));
 }
 
 SynthConfig plain(const std::vector<std::string>& words) {
@@ -404,6 +446,36 @@ TEST(Graphs, SolutionsComputeWhatSourcesDo) {
   config.dtypes = {"float32"};
   config.only_covered = true;
   expect_same_answers(make(config, 120));
+}
+
+// Convolutions and pools in all dimensions, transposed, grouped, dilated; products of all layouts; and what follows
+// them.
+TEST(Graphs, WindowsAndProductsComputeWhatSourcesDo) {
+  SynthConfig config;
+  config.dtypes = {"float32"};
+  config.only_covered = true;
+  config.level1_share = 1;
+  config.seed = 3;
+  std::vector<Task> tasks;
+  for (const Operator* op :
+       select_operators({"conv", "pool", "norm", "matmul_tn", "matmul_nt", "matmul_tt", "batched_matmul",
+                         "batched_matmul_nt", "shared_matmul", "diag_matmul", "scaled_dot_product_attention",
+                         "triplet_margin_loss", "max_dim", "min_dim", "prod", "spatial_mean", "spatial_sum"})) {
+    config.operators = {op->name};
+    auto some = make_level(config, 1, op->family == "conv" ? 6 : 2);
+    EXPECT_FALSE(some.empty()) << op->name;
+    tasks.insert(tasks.end(), some.begin(), some.end());
+  }
+  config.operators = {"dropout", "squeeze", "flatten", "sum", "conv3d"};
+  config.level1_share = 0;
+  for (Task& task : make(config, 12)) tasks.push_back(std::move(task));
+  std::string drawn;
+  config.operators = {"conv"};
+  for (const Task& task : make(config, 200)) drawn += task.source;
+  for (const char* argument : {"groups=2", "dilation=2", "stride=(", "output_padding=1", "bias=False"}) {
+    EXPECT_THAT(drawn, testing::HasSubstr(argument));
+  }
+  expect_same_answers(tasks);
 }
 
 TEST(Plain, SolutionsComputeWhatSourcesDo) {

@@ -91,6 +91,14 @@ bool broadcast(const Shape& a, const Shape& b, Shape& out) {
   return true;
 }
 
+const std::string& Node::torch() const { return call.empty() ? op->torch : call; }
+
+int64_t Node::taps() const {
+  int64_t count = 1;
+  for (const Window& window : windows) count *= window.kernel;
+  return count;
+}
+
 bool TensorGraph::is_output(int node) const { return std::find(outputs.begin(), outputs.end(), node) != outputs.end(); }
 
 std::vector<int> TensorGraph::users(int node) const {
@@ -138,6 +146,10 @@ std::string TensorGraph::hash() const {
       for (double value : node.numbers) attributes.push_back(cat(value));
       for (int dim : node.dims) attributes.push_back(cat("dim", dim));
       for (const auto& [key, value] : node.ints) attributes.push_back(cat(key, "=", value));
+      for (const Window& w : node.windows) {
+        attributes.push_back(
+            cat("window=", w.kernel, ",", w.stride, ",", w.padding, ",", w.dilation, ",", w.output_padding));
+      }
       std::vector<OpGraph::NodeId> operands;
       for (int operand : node.operands) operands.push_back(ids[static_cast<size_t>(operand)]);
       ids.push_back(graph.add(node.op->name, attributes, operands, node.op->commutative));

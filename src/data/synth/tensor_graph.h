@@ -46,6 +46,13 @@ struct Values {
 
 struct Operator;
 
+// How a pool or a convolution goes along one spatial dimension.
+struct Window {
+  int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
+  int64_t output_padding = 0;  // Transposed convolutions.
+  bool operator==(const Window&) const = default;
+};
+
 struct Node {
   enum class Kind { kInput, kParameter, kCompute };
   Kind kind = Kind::kCompute;
@@ -53,14 +60,19 @@ struct Node {
   std::vector<int> operands;            // Parameters last.
   std::vector<double> numbers;          // Choice of Operator::attributes.
   std::vector<int> dims;                // Dimensions worked on, ascending and not negative; a permutation.
-  std::map<std::string, int64_t> ints;  // "keepdim", "kernel", "stride", "shift" ...
+  std::map<std::string, int64_t> ints;  // "keepdim", "groups", "shift" ...
+  std::vector<Window> windows;          // Pools and convolutions: one a spatial dimension.
   Shape shape;
   Type type = Type::kFloat32;
   Values values;
+  std::string call;    // Compute nodes: PyTorch text where it is not Operator::torch.
   std::string draw;    // Inputs: the call that draws it, with {shape}. Parameters: its initial value, or "".
   std::string module;  // Compute nodes: the constructor of their module with {0} .. for module_dims, "" = none.
   Shape module_dims;
   std::string member;  // Parameters: "norm.weight". Compute nodes with a module: "norm".
+
+  const std::string& torch() const;  // Template of the PyTorch text of a compute node.
+  int64_t taps() const;              // Elements of the whole window.
 };
 
 struct TensorGraph {

@@ -21,7 +21,7 @@ std::string over_text(const TensorGraph& graph, const Node& node) {
   if (node.dims.size() == rank && node.op->name != "logsumexp") return "";
   std::vector<std::string> dims;
   for (int dim : node.dims) dims.push_back(dim_name(dim, rank));
-  if (node.dims.size() == 2) dims = {cat(node.dims[0]), cat(node.dims[1])};
+  if (dims.size() >= 2) dims.back() = cat(node.dims.back());
   auto keep = node.ints.find("keepdim");
   return cat(", dim=", dims.size() == 1 ? dims[0] : "(" + join(dims, ", ") + ")",
              keep != node.ints.end() && keep->second ? ", keepdim=True" : "");
@@ -203,17 +203,17 @@ std::string torch_source(const TensorGraph& graph, const Naming& naming, Rng rng
     if (node.kind != Node::Kind::kCompute) continue;
     std::vector<std::string> operands;
     for (int operand : node.operands) operands.push_back(texts[static_cast<size_t>(operand)]);
-    std::string text = torch_expression(graph, node, node.op->torch, operands);
+    std::string text = torch_expression(graph, node, node.torch(), operands);
     if (kept) texts[0] = "r";  // From the second node on.
     auto users = graph.users(static_cast<int>(i));
     bool single = users.size() == 1 && !graph.is_output(static_cast<int>(i));
-    if (nested && single && is_call(node.op->torch) && text.size() < 50) {
+    if (nested && single && is_call(node.torch()) && text.size() < 50) {
       const Node& user = graph[users[0]];
       size_t slot = static_cast<size_t>(std::find(user.operands.begin(), user.operands.end(), static_cast<int>(i)) -
                                         user.operands.begin());
       std::string key = cat("{", "xyz"[std::min<size_t>(slot, 2)], "}");
       bool twice = std::count(user.operands.begin(), user.operands.end(), static_cast<int>(i)) > 1;
-      if (!twice && count_of(user.op->torch, key) == 1) {
+      if (!twice && count_of(user.torch(), key) == 1) {
         texts[i] = text;
         continue;
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One writer a kind of kernel: pointwise, rows and windows; products are in triton_products.cpp.
+// One writer a kind of kernel: pointwise and rows; products are in triton_products.cpp, windows in triton_windows.cpp.
 #include <algorithm>
 
 #include "base/text.h"
@@ -304,56 +304,6 @@ std::string two_pass_kernels(FileText& file, int index, std::vector<std::string>
   return first.text() + "\n\n" + second.text();
 }
 
-// ------------------------------------------------------------------------------------------------------------- windows
-
-std::string window_kernel(FileText& file, int index, std::vector<std::string>& host) {
-  const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
-  const Node& node = file.plan.graph[plan.anchor];
-  const Shape& shape = node.shape;
-  const Shape& from = file.plan.graph[node.operands[0]].shape;
-  KernelText kernel(file, index, kernel_name(file, plan, "pool_kernel"));
-  std::string block = kernel.constant(block_name(file.style), cat(file.style.block));
-  std::string out = host_name(file, plan.stores[0]);
-  std::string n = kernel.size("n_elements", out + ".numel()");
-  kernel.head("off", cat("tl.program_id(0) * ", block, " + tl.arange(0, ", block, ")"));
-  kernel.head("mask", cat("off < ", n));
-  Place place;
-  place.of = shape;
-  place.at = kernel.take_apart("off", shape, "mask");
-  place.flat = "off";
-  place.flat_mask = "mask";
-  std::string window = cat(node.ints.at("kernel")), stride = cat(node.ints.at("stride"));
-  int64_t padding = node.ints.at("padding");
-  kernel.line(cat("acc = tl.full((", block, ",), ", node.op->fill, ", tl.float32)"));
-  Place source;
-  source.at = {place.at[0], place.at[1]};
-  std::string ok = "mask";
-  size_t spatial = shape.size() - 2;
-  std::vector<std::string> loops = {"kh", "kw"};
-  if (spatial == 1) loops = {"k"};
-  for (size_t s = 0; s < spatial; ++s) kernel.open(cat("for ", loops[s], " in tl.static_range(0, ", window, "):"));
-  for (size_t s = 0; s < spatial; ++s) {
-    std::string at =
-        kernel.assign(spatial == 1 ? "pos"
-                      : s == 0     ? "ih"
-                                   : "iw",
-                      cat(place.at[s + 2].text, " * ", stride, " + ", loops[s], padding ? cat(" - ", padding) : ""));
-    ok += cat(padding ? cat(" & (", at, " >= 0)") : "", " & (", at, " < ", kernel.size(from[s + 2]), ")");
-    source.at.push_back({at, "ok"});
-  }
-  kernel.line("ok = " + ok);
-  source.at[0].mask = source.at[1].mask = "ok";
-  std::string v = kernel.value(node.operands[0], source);
-  kernel.line(cat("v = tl.where(ok, ", v, ", ", node.op->fill, ")"));
-  kernel.line("acc = " + node.op->triton);
-  for (size_t s = 0; s < spatial; ++s) kernel.close();
-  std::string result = replace_all(node.op->finish, "{kernel}", window);
-  kernel.set(plan.anchor, result == "acc" ? result : kernel.assign("pooled", result));
-  store_all(kernel, plan, place, shape);
-  launch(kernel, cat("(triton.cdiv(", out, ".numel(), ", file.style.block, "),)"), host);
-  return kernel.text();
-}
-
 }  // namespace
 
 std::string host_name(const FileText& file, int node) {
@@ -381,8 +331,7 @@ std::string write_kernel(FileText& file, int index, std::vector<std::string>& ho
     case KernelPlan::Kind::kGemm:
       return gemm_kernel(file, index, host);
     case KernelPlan::Kind::kConv:
-      if (file.style.implicit_gemm && !anchor.ints.at("depthwise")) return implicit_gemm_conv(file, index, host);
-      return direct_conv(file, index, host);
+      return conv_kernel(file, index, host);
   }
   return "";
 }

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writers of kernels that look through a window: pools and convolutions, transposed or not, of one to three dimensions.
+#include <algorithm>
+
+#include "base/text.h"
+#include "data/synth/kernel_text.h"
+#include "data/synth/operators.h"
+
+namespace tritonrl::graphs {
+
+namespace {
+
+constexpr int64_t kUnrolledTaps = 9;  // Longer windows become loops, or compiling takes longer than running.
+
+bool is_transposed(const Node& node) { return node.ints.count("transposed") && node.ints.at("transposed"); }
+
+// "_d", "_h", "_w": dimensions are named from the last one.
+std::string axis_name(size_t dim, size_t dims) { return cat("_", "dhw"[dim + 3 - dims]); }
+
+// One program a block of the result's elements.
+struct FlatGrid {
+  std::string block, grid;
+  Place place;
+};
+
+FlatGrid flat_grid(KernelText& kernel, const KernelPlan& plan) {
+  FlatGrid out;
+  const Style& style = kernel.style();
+  out.block = kernel.constant(block_name(style), cat(style.block));
+  std::string count = host_name(kernel.file(), plan.stores[0]) + ".numel()";
+  std::string n = kernel.size("n_elements", count);
+  kernel.head("off", cat("tl.program_id(0) * ", out.block, " + tl.arange(0, ", out.block, ")"));
+  kernel.head("mask", cat("off < ", n));
+  out.place.of = kernel.graph()[plan.anchor].shape;
+  out.place.at = kernel.take_apart("off", out.place.of, "mask");
+  out.place.flat = "off";
+  out.place.flat_mask = "mask";
+  out.grid = cat("(triton.cdiv(", count, ", ", style.block, "),)");
+  return out;
+}
+
+// The input position that tap `tap` ("" = the only one) of output position `at` reads along dimension `dim`. What must
+// hold for it to lie inside joins `ok`.
+std::string read_position(KernelText& kernel, const Node& node, size_t dim, const std::string& at,
+                          const std::string& tap, std::string& ok) {
+  const Window& w = node.windows[dim];
+  std::string axis = axis_name(dim, node.windows.size());
+  std::string size = kernel.size(kernel.graph()[node.operands[0]].shape[dim + 2]);
+  std::string step = w.dilation > 1 ? cat(" * ", w.dilation) : "";
+  if (is_transposed(node)) {
+    std::string text = cat(at, w.padding ? cat(" + ", w.padding) : "", tap.empty() ? "" : cat(" - ", tap, step));
+    std::string name = text == at ? at : kernel.assign("from" + axis, text);
+    ok += cat(" & (", name, " >= 0)");
+    if (w.stride > 1) {
+      ok += cat(" & (", name, " % ", w.stride, " == 0)");
+      name = kernel.assign("in" + axis, cat(name, " // ", w.stride));
+    }
+    ok += cat(" & (", name, " < ", size, ")");
+    return name;
+  }
+  std::string text = cat(at, w.stride > 1 ? cat(" * ", w.stride) : "", tap.empty() ? "" : cat(" + ", tap, step),
+                         w.padding ? cat(" - ", w.padding) : "");
+  std::string name = text == at ? at : kernel.assign("in" + axis, text);
+  if (w.padding) ok += cat(" & (", name, " >= 0) & (", name, " < ", size, ")");
+  return name;
+}
+
+// Opens a loop for each dimension whose window has several taps; returns the names of the taps.
+std::vector<std::string> open_taps(KernelText& kernel, const Node& node, size_t& loops) {
+  std::vector<std::string> taps;
+  const char* range = node.taps() <= kUnrolledTaps ? "tl.static_range" : "range";
+  for (size_t s = 0; s < node.windows.size(); ++s) {
+    taps.emplace_back(node.windows[s].kernel > 1 ? cat("k", axis_name(s, node.windows.size())[1]) : "");
+    if (taps.back().empty()) continue;
+    kernel.open(cat("for ", taps.back(), " in ", range, "(0, ", node.windows[s].kernel, "):"));
+    ++loops;
+  }
+  return taps;
+}
+
+// The positions of all taps as coordinates of the input, behind batch and channel.
+void read_positions(KernelText& kernel, const Node& node, const std::vector<Coord>& out,
+                    const std::vector<std::string>& taps, Place& source) {
+  std::string ok = out[0].mask;
+  for (size_t s = 0; s < taps.size(); ++s) {
+    source.at.push_back({read_position(kernel, node, s, out[s].text, taps[s], ok), out[0].mask});
+  }
+  if (ok == out[0].mask) return;
+  kernel.line("ok = " + ok);
+  for (Coord& coord : source.at) coord.mask = "ok";
+}
+
+std::string with_bias(KernelText& kernel, const Node& node, const Coord& channel) {
+  if (!node.ints.at("bias")) return "acc";
+  Place bias;
+  bias.at = {channel};
+  return kernel.assign("acc", cat("acc + ", kernel.value(node.operands[2], bias)));
+}
+
+Dim share(const Dim& dim, int64_t groups) {
+  return groups <= 1 ? dim : Dim{cat("(", dim.text, " // ", groups, ")"), dim.full / groups, dim.tiny / groups};
+}
+
+// Each element sums its own window over the input channels of its group.
+std::string direct_conv(FileText& file, int index, std::vector<std::string>& host) {
+  const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
+  const Node& node = file.plan.graph[plan.anchor];
+  const Shape& from = file.plan.graph[node.operands[0]].shape;
+  const Shape& weights = file.plan.graph[node.operands[1]].shape;
+  KernelText kernel(file, index, kernel_name(file, plan, "conv_kernel"));
+  FlatGrid flat = flat_grid(kernel, plan);
+  const std::vector<Coord>& at = flat.place.at;
+  int64_t groups = node.ints.at("groups");  // 0: each channel by itself.
+  Coord in = {"ci", "mask"}, weight_in = {"ci", ""}, weight_out = {at[1].text, ""};
+  if (groups > 1) {
+    std::string per_out = kernel.size(share(node.shape[1], groups)), per_in = kernel.size(share(from[1], groups));
+    std::string first = kernel.fresh("first");
+    kernel.head(first, cat(at[1].text, " // ", per_out, " * ", per_in));
+    in.text = cat("(", first, " + ci)");
+    if (is_transposed(node)) weight_out.text = cat("(", at[1].text, " % ", per_out, ")");
+  }
+  kernel.line(cat("acc = tl.zeros((", flat.block, ",), dtype=tl.float32)"));
+  size_t loops = 0;
+  if (groups == 0) {
+    in = at[1];
+    weight_in = {};
+  } else {
+    kernel.open(cat("for ci in range(0, ", kernel.size(share(from[1], groups)), "):"));
+    ++loops;
+  }
+  auto taps = open_taps(kernel, node, loops);
+  Place source, weight;
+  source.at = {at[0], in};
+  read_positions(kernel, node, {at.begin() + 2, at.end()}, taps, source);
+  weight.at =
+      is_transposed(node) ? std::vector<Coord>{{in.text, ""}, weight_out} : std::vector<Coord>{weight_out, weight_in};
+  for (const std::string& tap : taps) weight.at.push_back({tap.empty() ? "0" : tap, ""});
+  std::string v = kernel.value(node.operands[0], source);
+  std::string w = kernel.assign("weight", kernel.load(node.operands[1], kernel.offset_of(weights, weight), "mask"));
+  kernel.line(cat("acc += ", v, " * ", w));
+  for (size_t i = 0; i < loops; ++i) kernel.close();
+  kernel.set(plan.anchor, with_bias(kernel, node, at[1]));
+  store_all(kernel, plan, flat.place, node.shape);
+  launch(kernel, flat.grid, host, file.style.warps ? 4 : 0);
+  return kernel.text();
+}
+
+// Pixels x output channels, summed over taps and input channels with tl.dot.
+std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::string>& host) {
+  const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
+  const TensorGraph& graph = file.plan.graph;
+  const Node& node = graph[plan.anchor];
+  const Shape& shape = node.shape;
+  const Shape& from = graph[node.operands[0]].shape;
+  KernelText kernel(file, index, kernel_name(file, plan, "conv_kernel"));
+  int64_t taps = node.taps();
+  std::string bm = kernel.constant("BM", cat(file.style.tile * 2)), bn = kernel.constant("BN", "16"),
+              bk = kernel.constant("BK", "16");
+  Shape pixels = shape;
+  pixels.erase(pixels.begin() + 1);
+  std::string count = kernel.size("n_pixels", shape_text({product(pixels)})), channels = kernel.size(shape[1]);
+  std::string depth = kernel.size("depth", taps == 1 ? shape_text({from[1]}) : cat(from[1].text, " * ", taps));
+  std::string p = kernel.fresh("pixel"), co = kernel.fresh("co");
+  kernel.head(p, cat("(tl.program_id(0) * ", bm, " + tl.arange(0, ", bm, "))[:, None]"));
+  kernel.head(co, cat("(tl.program_id(1) * ", bn, " + tl.arange(0, ", bn, "))[None, :]"));
+  std::string p_ok = cat("(", p, " < ", count, ")"), c_ok = cat("(", co, " < ", channels, ")");
+  auto coords = kernel.take_apart(p, pixels, p_ok);
+  for (size_t i = 1; i < coords.size(); ++i) coords[i].mask = p_ok;  // Of a batch of one, too.
+  kernel.line(cat("acc = tl.zeros((", bm, ", ", bn, "), dtype=tl.float32)"));
+  kernel.open(cat("for k0 in range(0, ", depth, ", ", bk, "):"));
+  std::string kk = kernel.assign("kk", cat("k0 + tl.arange(0, ", bk, ")"));
+  std::string ka = kernel.assign("ka", kk + "[None, :]"), kb = kernel.assign("kb", kk + "[:, None]");
+  std::vector<std::string> tap;
+  int64_t behind = taps;
+  for (const Window& window : node.windows) {
+    std::string text = cat(ka, " % ", behind);
+    behind /= window.kernel;
+    if (behind > 1) text = cat("(", text, ") // ", behind);
+    tap.push_back(window.kernel > 1 ? cat("(", text, ")") : "");
+  }
+  Place source;
+  std::string inside = cat(p_ok, " & (", ka, " < ", depth, ")");
+  source.at = {{coords[0].text, inside}, {taps == 1 ? ka : cat("(", ka, " // ", taps, ")"), inside}};
+  std::vector<Coord> out_at(coords.begin() + 1, coords.end());
+  for (Coord& coord : out_at) coord.mask = inside;
+  read_positions(kernel, node, out_at, tap, source);
+  bool raw = in_memory(file, index, node.operands[0]);
+  std::string a = tile_of(kernel, node.operands[0], source, raw, "a_tile");
+  std::string offset = cat(co, " * ", depth, " + ", kb);
+  if (is_transposed(node)) {
+    offset = taps == 1 ? cat(kb, " * ", channels, " + ", co)
+                       : cat("(", kb, " // ", taps, " * ", channels, " + ", co, ") * ", taps, " + ", kb, " % ", taps);
+  }
+  std::string text = kernel.load(node.operands[1], offset, cat(c_ok, " & (", kb, " < ", depth, ")"));
+  if (raw) text = replace_all(text, ".to(tl.float32)", "");
+  std::string b = kernel.assign("b_tile", text);
+  kernel.line(dot_line(graph[node.operands[0]].type, a, b, raw));
+  kernel.close();
+  Place out;
+  out.at = {coords[0], {co, c_ok}};
+  out.at.insert(out.at.end(), coords.begin() + 1, coords.end());
+  kernel.set(plan.anchor, with_bias(kernel, node, out.at[1]));
+  store_all(kernel, plan, out, shape);
+  launch(kernel,
+         cat("(triton.cdiv(", shape_text({product(pixels)}), ", ", file.style.tile * 2, "), triton.cdiv(",
+             shape_text({shape[1]}), ", 16))"),
+         host);
+  return kernel.text();
+}
+
+}  // namespace
+
+std::string window_kernel(FileText& file, int index, std::vector<std::string>& host) {
+  const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
+  const Node& node = file.plan.graph[plan.anchor];
+  KernelText kernel(file, index, kernel_name(file, plan, "pool_kernel"));
+  FlatGrid flat = flat_grid(kernel, plan);
+  const std::vector<Coord>& at = flat.place.at;
+  kernel.line(cat("acc = tl.full((", flat.block, ",), ", node.op->fill, ", tl.float32)"));
+  size_t loops = 0;
+  auto taps = open_taps(kernel, node, loops);
+  Place source;
+  source.at = {at[0], at[1]};
+  read_positions(kernel, node, {at.begin() + 2, at.end()}, taps, source);
+  std::string v = kernel.value(node.operands[0], source);
+  kernel.line(cat("v = tl.where(", source.at[2].mask, ", ", v, ", ", node.op->fill, ")"));
+  kernel.line("acc = " + node.op->triton);
+  for (size_t i = 0; i < loops; ++i) kernel.close();
+  std::string result = replace_all(node.op->finish, "{taps}", cat(node.taps()));
+  kernel.set(plan.anchor, result == "acc" ? result : kernel.assign("pooled", result));
+  store_all(kernel, plan, flat.place, node.shape);
+  launch(kernel, flat.grid, host);
+  return kernel.text();
+}
+
+std::string conv_kernel(FileText& file, int index, std::vector<std::string>& host) {
+  const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
+  bool one_group = file.plan.graph[plan.anchor].ints.at("groups") == 1;
+  return file.style.implicit_gemm && one_group ? implicit_gemm_conv(file, index, host) : direct_conv(file, index, host);
+}
+
+}  // namespace tritonrl::graphs

@@ -377,7 +377,7 @@ TEST(Plain, LevelsDoNotDependOnEachOther) {
 
 // Runs sources and solutions side by side in Triton's interpreter.
 constexpr char kRun[] = R"PY(
-import importlib.util, json, os, re, sys
+import importlib.util, inspect, json, os, re, sys
 os.environ["TRITON_INTERPRET"] = "1"
 import torch
 torch.set_num_threads(1)
@@ -411,6 +411,8 @@ for k, line in enumerate(open(f"{folder}/tasks.jsonl")):
         for p in model.parameters():
             p.add_(0.1 * torch.randn_like(p))
         new = sol.ModelNew(*ref.get_init_inputs()).eval()
+        signatures = [inspect.signature(kind.__init__) for kind in (ref.Model, sol.ModelNew)]
+        assert signatures[0] == signatures[1], (task["id"], *signatures)
         assert list(new.state_dict()) == list(model.state_dict()), task["id"]
         new.load_state_dict(model.state_dict())
         got, want = tuples(new(*inputs)), tuples(model(*inputs))

@@ -411,8 +411,9 @@ for k, line in enumerate(open(f"{folder}/tasks.jsonl")):
         for p in model.parameters():
             p.add_(0.1 * torch.randn_like(p))
         new = sol.ModelNew(*ref.get_init_inputs()).eval()
-        signatures = [inspect.signature(kind.__init__) for kind in (ref.Model, sol.ModelNew)]
-        assert signatures[0] == signatures[1], (task["id"], *signatures)
+        taken = [[p for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_POSITIONAL
+                  and p.kind is not p.VAR_KEYWORD] for kind in (ref.Model, sol.ModelNew)]  # Names, order, defaults, hints.
+        assert taken[0] == taken[1], (task["id"], *taken)
         assert list(new.state_dict()) == list(model.state_dict()), task["id"]
         new.load_state_dict(model.state_dict())
         got, want = tuples(new(*inputs)), tuples(model(*inputs))

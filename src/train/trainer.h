@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "policy/policy.h"
-#include "train/train_example.h"
 #include "train/optimizer.h"
 #include "train/policy_loss.h"
+#include "train/train_example.h"
 
 namespace tritonrl {
 

@@ -5,10 +5,10 @@
 //   InterpretExecutor   without one: a sandboxed child walks the trace through Triton's interpreter
 //                       (interpret_executor.h)
 //
-// Whichever it is, the judge (verify/judge/judge.h) draws the inputs from a seed, knows the answer and compares. On a GPU
-// the judge's own replayers hold the candidate, so that a run is one question to it; without one the executor carries
-// inputs from the judge to the child and outputs back. Everything else about a candidate's stages is in execution.h
-// and the same for both. Thread rule: one thread.
+// Whichever it is, the judge (verify/judge/judge.h) draws the inputs from a seed, knows the answer and compares. On a
+// GPU the judge's own replayers hold the candidate, so that a run is one question to it; without one the executor
+// carries inputs from the judge to the child and outputs back. Everything else about a candidate's stages is in
+// execution.h and the same for both. Thread rule: one thread.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sample: one answer and everything that becomes of it in a step; Group: the answers to one task. What the rooms hand
-// each other: each writes its own member and only reads those above it.
+// each other; who writes which member, in this order (the price of length is taken off `reward` afterwards):
 //
 //   Group::task                        data     chosen by the sampler
 //   rollout                            policy   the answer as it was drawn
@@ -8,8 +8,8 @@
 //   reward, code                       train/rewards.h (reward/reward.h)
 //   divergence_price                   train/kl_reward.h
 //   to_go                              train/credit/returns.h
-//   advantage                          train/credit/credit.h
 //   Group::trained_on                  app/train/reinforcement.cpp
+//   advantage                          train/credit/credit.h
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainer: examples in, adapter updates out. It does not know which algorithm weighted the examples.
+// Trainer: examples in, updates of the adapter out (with lora.full the weights themselves stand in its place,
+// model/lora.h). It does not know which algorithm weighted the examples.
 #pragma once
 
 #include <functional>
@@ -8,9 +9,9 @@
 #include <vector>
 
 #include "policy/policy.h"
-#include "train/credit/credit.h"
 #include "train/optimizer.h"
 #include "train/policy_loss.h"
+#include "train/train_example.h"
 
 namespace tritonrl {
 

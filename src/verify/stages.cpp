@@ -196,7 +196,7 @@ class CandidateRun {
     return ended;
   }
 
-  // Both policies are looked at and reported; the configured one decides.
+  // Both call rules are looked at and reported; the configured one decides.
   Finding call_rules() {
     bool strict = f_.config_.call_rules == CallRules::kStrict;
     Finding broken;

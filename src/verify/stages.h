@@ -83,7 +83,7 @@ class Stages {
   Stages(const VerifyConfig& config, WorkerPool& pool, const CaseSource& cases, const StageOrder& order,
          ExecutionTools tools, int64_t secret_seed, std::vector<std::string> sandbox_missing);
 
-  // Blocks. A verdict that ends in a lost worker is retried once.
+  // Blocks. A harness fault that may be bad luck (a lost worker or judge) is tried once more.
   Verdict verify(const Candidate& candidate) const;
 
   const KernelCompiler& compiler() const { return compiler_; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdict: everything that is known about one candidate after it went through the stages.
 //
-// Outcomes are a closed vocabulary (docs/verdicts.md has a row for each). kHarnessFault means *we* failed: it is
-// retried, then dropped; it must never become a reward.
+// Outcomes are a closed vocabulary (docs/verdicts.md has a row for each). kHarnessFault means *we* failed:
+// what may be bad luck is tried once more; a fault never becomes a reward.
 #pragma once
 
 #include <array>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credit: from rewarded samples to per-token weights. The algorithms differ here and in the loss (train/policy_loss.h),
-// and nowhere else. One small file an algorithm.
+// Credit: from rewarded samples to per-token weights. Algorithms differ here, in the loss (train/policy_loss.h) and, a
+// few, in how rewards are summed (train/credit/returns.h) and groups drawn again (app/train/reinforcement.cpp). A small
+// file for each way to assign credit; Dr.GRPO, DAPO, GSPO and CISPO are GRPO's with another loss. `make_credit` in
+// app/assemble.h chooses.
 //
 // Two sorts of examples come out: ones to imitate (weights multiply -log p; SFT, Best-of-N, reward-weighted) and ones
 // with advantages, for a policy loss (REINFORCE, RLOO, the GRPO family).

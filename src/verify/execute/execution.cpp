@@ -34,10 +34,10 @@ int64_t output_elements(const CaseTrace& trace) {
 bool alike(const TraceValue& a, const TraceValue& b) { return a.shape == b.shape && a.dtype == b.dtype; }
 
 // What a candidate was recorded with must be what it was asked to be recorded with. Throws Tainted.
-void check_case(const CaseTrace& trace, const CaseTrace& reference, bool runs_init) {
+void check_case(const CaseTrace& trace, const CaseTrace& reference, bool replays_init) {
   auto value = [](const CaseTrace& of, int64_t id) -> const TraceValue& { return of.values[static_cast<size_t>(id)]; };
   if (trace.input_steps > 0) throw Tainted{"the trace makes its own inputs"};
-  if (trace.init_steps > 0 && !runs_init) throw Tainted{"the trace has sections that were not asked for"};
+  if (trace.init_steps > 0 && !replays_init) throw Tainted{"the trace has sections that were not asked for"};
   if (trace.inputs.size() != reference.inputs.size()) throw Tainted{"the trace has another number of inputs"};
   for (size_t i = 0; i < trace.inputs.size(); ++i) {
     int64_t own = trace.inputs[i].value, theirs = reference.inputs[i].value;
@@ -45,7 +45,7 @@ void check_case(const CaseTrace& trace, const CaseTrace& reference, bool runs_in
     if (own >= 0 && !alike(value(trace, own), value(reference, theirs))) throw Tainted{"the trace has other inputs"};
   }
   for (const TraceParameter& own : trace.parameters) {
-    bool known = own.has_bytes || runs_init;
+    bool known = own.has_bytes || replays_init;
     for (const TraceParameter& theirs : reference.parameters) {
       known |= theirs.name == own.name && alike(value(trace, own.value), value(reference, theirs.value));
     }
@@ -150,7 +150,7 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
       if (next == trace_.cases.size()) return "the trace lacks a case";
       const CaseTrace& trace = trace_.cases[next++];
       if (trace.name != spec.name) return "the trace has another case";
-      check_case(trace, *reference_trace(spec), executor_->runs_init());
+      check_case(trace, *reference_trace(spec), executor_->replays_init());
       if (spec.other_precision && output_dtypes(trace) != output_dtypes(*reference_trace(spec))) {
         decide(spec, Rule::kDtype);
       }
@@ -174,7 +174,7 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
                {"reference_parameters", list[0]["reference_parameters"]},
                {"cases", list},
                {"arch", 90}};
-  if (executor_->runs_init()) args["init"] = "tape";
+  if (executor_->replays_init()) args["init"] = "tape";
   Blob blob;
   Finding ended = run_record(std::move(args), &blob);
   if (!ended.passed()) return ended;

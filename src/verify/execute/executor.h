@@ -5,9 +5,10 @@
 //   InterpretExecutor   without one: a sandboxed child walks the trace through Triton's interpreter
 //                       (interpret_executor.h)
 //
-// Whichever it is, the judge (verify/judge/judge.h) draws the inputs, knows the answer and compares; an executor brings
-// inputs to the candidate and outputs to the judge. Everything else about a candidate's stages is in execution.h and
-// the same for both. Thread rule: one thread.
+// Whichever it is, the judge (verify/judge/judge.h) draws the inputs from a seed, knows the answer and compares. On a
+// GPU the judge's own replayers hold the candidate, so that a run is one question to it; without one the executor
+// carries inputs from the judge to the child and outputs back. Everything else about a candidate's stages is in
+// execution.h and the same for both. Thread rule: one thread.
 #pragma once
 
 #include <optional>
@@ -30,12 +31,13 @@ class Executor {
 
   virtual VerifyPath path() const = 0;
   virtual bool can_time() const = 0;
-  // Else that those of the cases every candidate has to do can be made is enough.
+  // false: kernels are compiled only to see that they compile, and those of additional cases are left out.
   virtual bool runs_cubins() const = 0;
   // Cases whose arrays have more than so many times the elements of the original's are too large for it.
   virtual double most_growth() const = 0;
-  // __init__ is run where the candidate is; else the trace brings what it left.
-  virtual bool runs_init() const = 0;
+  // __init__ is a section of the trace, replayed like the rest; else it was really run while recording, and the trace
+  // brings the bytes it left.
+  virtual bool replays_init() const = 0;
 
   // Blocks until it has what it runs on. What it is given must outlive the runs. Again costs nothing.
   virtual JudgeAnswer begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) = 0;

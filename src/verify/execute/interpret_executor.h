@@ -26,7 +26,7 @@ class InterpretExecutor : public Executor {
   bool can_time() const override { return false; }
   bool runs_cubins() const override { return false; }
   double most_growth() const override { return 8; }  // Half as large again in five dimensions is 7.6.
-  bool runs_init() const override { return false; }
+  bool replays_init() const override { return false; }
   JudgeAnswer begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) override;
   JudgeAnswer run(const JudgeRun& run) override;
   TimeAnswer time(JudgeTiming timing, const TimingProtocol& protocol) override;

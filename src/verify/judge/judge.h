@@ -164,7 +164,7 @@ class Judge {
   Comparison collect(const CaseTrace& trace, ReferenceCase& at, const Oracle& oracle, bool whole = true);
   // The reply to run and compare; a "worst" is in it where there is one.
   static Json reply_to(const Comparison& comparison, const Finding& changed, int64_t damage);
-  // What forward changed and should not have, kPass = nothing; what is the candidate's own goes to state_.
+  // What forward changed and should not have, a pass = nothing; what is the candidate's own goes to state_.
   Finding wrong_change(const CaseTrace& trace, const ReferenceCase& at, const std::vector<int64_t>& changed);
 
   std::unique_ptr<Remote> start_replayer();

@@ -140,6 +140,19 @@ const std::map<std::string, Ways>& other_ways() {
       {"triu", {{"{x}.triu({diagonal})"}, {}}},
       {"gather", {{"{x}.gather({dim}, {y})"}, {}}},
       {"index_select", {{"{x}.index_select({dim}, {y})"}, {}}},
+      {"max_dim", {{"torch.max({x}{over}).values", "{x}.max({of})[0]", "{x}.max({of}).values"}, {}}},
+      {"min_dim", {{"torch.min({x}{over}).values", "{x}.min({of})[0]", "{x}.min({of}).values"}, {}}},
+      {"prod", {{"{x}.prod({of})"}, {}}},
+      {"spatial_mean", {{"{x}.mean({of})"}, {}}},
+      {"spatial_sum", {{"{x}.sum({of})"}, {}}},
+      {"matmul_tn", {{"torch.mm({x}.T, {y})", "{x}.t() @ {y}", "torch.matmul({x}.transpose(0, 1), {y})"}, {}}},
+      {"matmul_nt", {{"torch.mm({x}, {y}.T)", "{x} @ {y}.t()", "F.linear({x}, {y})"}, {}}},
+      {"matmul_tt", {{"torch.mm({x}.T, {y}.T)", "{x}.t() @ {y}.t()"}, {}}},
+      {"batched_matmul", {{"{x} @ {y}", "{x}.matmul({y})"}, {}}},
+      {"batched_matmul_nt", {{"{x} @ {y}.transpose(-2, -1)", "torch.matmul({x}, {y}.mT)"}, {}}},
+      {"shared_matmul", {{"{x} @ {y}", "{x}.matmul({y})"}, {}}},
+      {"diag_matmul", {{"torch.matmul(torch.diag({y}), {x})", "{y}.diag() @ {x}", "{y}.unsqueeze(1) * {x}"}, {}}},
+      {"triplet_margin_loss", {{}, {"nn.TripletMarginLoss(margin={a}{reduction})"}}},
       {"bmm", {{"torch.matmul({x}, {y})", "{x} @ {y}", "{x}.bmm({y})"}, {}}},
   };
   return ways;
@@ -168,7 +181,9 @@ std::vector<Form> forms_of(const TensorGraph& graph, const Node& node) {
   if (node.type == Type::kFloat32) {
     for (const std::string& text : found->second.formulas) add(text);
   }
-  std::string call = node.op->arity == 2 ? "{self}({x}, {y})" : "{self}({x})";
+  std::string call = node.op->arity == 3   ? "{self}({x}, {y}, {z})"
+                     : node.op->arity == 2 ? "{self}({x}, {y})"
+                                           : "{self}({x})";
   for (const std::string& module : found->second.modules) out.push_back({call, module});
   return out;
 }
@@ -198,6 +213,8 @@ std::string scalar_name(const std::string& op, const std::string& key, Rng& rng)
       {"huber_loss", {{"delta"}, {}}},
       {"smooth_l1_loss", {{"beta"}, {}}},
       {"hinge_loss", {{"margin"}, {}}},
+      {"triplet_margin_loss", {{"margin"}, {}}},
+      {"scaled_dot_product_attention", {{"scale", "attn_scale", "softmax_scale"}, {}}},
       {"cross_entropy_smoothed", {{"label_smoothing", "smoothing"}, {}}},
   };
   auto it = names.find(op);

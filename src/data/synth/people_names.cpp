@@ -27,6 +27,23 @@ std::string type_of_literal(const std::string& literal) {
   return literal.find_first_of(".e") == std::string::npos ? "int" : "float";
 }
 
+// A number, a truth value or a tuple of numbers.
+bool is_literal(const std::string& word) {
+  return word == "True" || word == "False" || word == "None" ||
+         (word.find_first_of("0123456789") != std::string::npos &&
+          word.find_first_not_of("0123456789.e-+(), ") == std::string::npos);
+}
+
+// "max_pool2d" as a module is called: "MaxPool2d".
+std::string camel_case(const std::string& name) {
+  std::string out;
+  for (const std::string& word : split(name, '_')) {
+    out += static_cast<char>(std::toupper(static_cast<unsigned char>(word[0])));
+    out += word.substr(1);
+  }
+  return out;
+}
+
 // "nn.Conv2d(a, b, 3, padding=1)" in its parts.
 struct Call {
   std::string head;
@@ -76,6 +93,7 @@ class Namer {
       if (node.kind == Node::Kind::kCompute) choose_form(static_cast<int>(i));
       if (node.kind == Node::Kind::kParameter && !node.draw.empty()) own_parameter(static_cast<int>(i));
     }
+    order_arguments();
     contain();
     return std::move(naming_);
   }
@@ -150,41 +168,83 @@ class Namer {
     return name;
   }
 
-  // A module's constructor with some of its numbers as arguments of __init__.
-  std::string with_arguments(const std::string& text) {
-    Call call = taken_apart(text);
-    bool conv = call.head.find("Conv") != std::string::npos, group = call.head == "nn.GroupNorm";
-    bool square = conv && call.head.find("2d") != std::string::npos;
-    auto numeric = [](const std::string& word) {
-      return word == "True" || word == "False" ||
-             (std::isdigit(static_cast<unsigned char>(word[0])) && word.find_first_of("(,") == std::string::npos);
-    };
+  // The same for a number that PyTorch takes as `usual` where nothing is said: the argument may have a default value.
+  std::string hyper_parameter(const std::string& wanted, const std::string& literal, const std::string& usual,
+                              bool kept_on_self = false) {
+    size_t before = naming_.arguments.size();
+    std::string name = number_argument(wanted, literal, kept_on_self);
+    if (naming_.arguments.size() == before) return name;
+    Argument& argument = naming_.arguments.back();
+    if (literal == "None" && wanted == "stride") argument.type = "int";
+    if (writing_.defaults && flag(usual.empty() ? 0.5 : 0.97)) {
+      bool tuple = literal[0] == '(';
+      argument.preset = usual.empty() || tuple || flag(0.6) ? literal : usual;
+    }
+    return name;
+  }
+
+  // A call with some of its numbers as arguments of __init__. `reader`: the node whose text in forward() it is, which
+  // reads them from self; -1 for a constructor.
+  std::string with_arguments(const std::string& text, int reader = -1) {
+    const Call call = taken_apart(text);
+    const std::vector<CallParameter>& parameters = parameters_of(call.head);
+    if (parameters.empty()) return text;
+    Words values(parameters.size()), written, others;
     for (size_t i = 0; i < call.arguments.size(); ++i) {
-      std::string& argument = call.arguments[i];
-      size_t equals = argument.find('=');
-      std::string key = equals == std::string::npos ? "" : argument.substr(0, equals);
-      std::string value = equals == std::string::npos ? argument : argument.substr(equals + 1);
-      if (!numeric(value)) continue;
-      std::string name = !key.empty() ? key : conv && i == 2 ? "kernel_size" : group && i == 0 ? "num_groups" : "";
-      if (name.empty()) continue;
-      bool passed = flag(writing_.arguments);
-      if (name == "kernel_size" && square && flag(0.12)) value = cat("(", value, ", ", value, ")");
-      if (passed) value = number_argument(name, value);
-      if (key.empty()) {
-        argument = conv && flag(0.3) ? "kernel_size=" + value : group && flag(0.3) ? "num_groups=" + value : value;
-        // What comes behind a keyword must be one, too.
-        if (group && argument != value && i + 1 < call.arguments.size())
-          call.arguments[i + 1] = "num_channels=" + call.arguments[i + 1];
+      const std::string& argument = call.arguments[i];
+      size_t equals = argument.find('='), place = i;
+      if (equals != std::string::npos) {
+        auto named = std::find_if(parameters.begin(), parameters.end(), [&](const CallParameter& parameter) {
+          return parameter.name == argument.substr(0, equals);
+        });
+        place = static_cast<size_t>(named - parameters.begin());
+      }
+      if (place < values.size()) {
+        values[place] = equals == std::string::npos ? argument : argument.substr(equals + 1);
       } else {
-        argument = key + "=" + value;
+        others.push_back(argument);
       }
     }
-    bool may_bias = call.head == "nn.Linear" || conv;
-    bool has_bias = std::any_of(call.arguments.begin(), call.arguments.end(),
-                                [](const std::string& a) { return a.rfind("bias=", 0) == 0; });
-    if (may_bias && !has_bias && flag(0.15))
-      call.arguments.push_back("bias=" + (flag(writing_.arguments) ? number_argument("bias", "True") : "True"));
-    return cat(call.head, "(", join(call.arguments, ", "), ")");
+    bool by_place = true, named_tail = flag(0.7);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto& [name, usual] = parameters[i];
+      std::string value = values[i];
+      if (value.empty() && !usual.empty() && flag(writing_.listed)) value = usual;
+      if (value.empty()) {
+        by_place = false;
+        continue;
+      }
+      bool window = name == "kernel_size", own = window || name == "num_groups" || name == "output_size";
+      if (window && call.head.find("2d") != std::string::npos && value[0] != '(' && flag(0.12))
+        value = cat("(", value, ", ", value, ")");
+      if ((own || !usual.empty() || name == "stride" || name == "eps") && is_literal(value) &&
+          flag(writing_.arguments)) {
+        value = hyper_parameter(name, value, usual, reader >= 0);
+        if (reader >= 0) {
+          naming_.scalars[{reader, name}] = value;
+          value = "{" + name + "}";
+        }
+      }
+      by_place &= !(usual.empty() ? own && flag(0.3) : named_tail);  // Behind a keyword come keywords alone.
+      written.push_back(by_place ? value : cat(name, "=", value));
+    }
+    written.insert(written.end(), others.begin(), others.end());
+    return cat(call.head, "(", join(written, ", "), ")");
+  }
+
+  // Pools are modules more often than not, whichever way the graph was drawn.
+  void choose_pool(int id) {
+    const Node& node = graph_[id];
+    size_t at = static_cast<size_t>(id);
+    Words window = taken_apart(node.module.empty() ? node.torch() : node.module).arguments;
+    if (node.module.empty()) window.erase(window.begin());
+    if (flag(std::max(0.65, writing_.modules))) {
+      modules_[at] = with_arguments(cat("nn.", camel_case(node.op->name), "(", join(window, ", "), ")"));
+      naming_.members[at] = node.member.empty() ? member_name(node, modules_[at]) : node.member;
+      naming_.forms[at] = "{self}({x})";
+    } else {
+      naming_.forms[at] = with_arguments(cat("F.", node.op->name, "({x}, ", join(window, ", "), ")"), id);
+    }
   }
 
   std::string member_name(const Node& node, const std::string& module) {
@@ -199,6 +259,10 @@ class Namer {
 
   void choose_form(int id) {
     const Node& node = graph_[id];
+    if (node.op->family == "pool") {
+      choose_pool(id);
+      return;
+    }
     std::vector<Form> forms = forms_of(graph_, node);
     std::vector<Form> modules, texts;
     for (const Form& form : forms) (form.module.empty() ? texts : modules).push_back(form);
@@ -232,17 +296,19 @@ class Namer {
     const Node& node = graph_[id];
     const std::string& where = form.module.empty() ? form.text : form.module;
     Named out;
-    auto give = [&](const std::string& key, const std::string& name, const std::string& literal) {
+    auto give = [&](const std::string& key, const std::string& name, const std::string& literal,
+                    const std::string& usual) {
       if (!flag(writing_.arguments)) return;
       bool kept = form.module.empty() || key == "a" || key == "b";
-      std::string argument = number_argument(name, literal, kept);
+      std::string argument = hyper_parameter(name, literal, usual, kept);
       out[key] = argument;
       if (kept) naming_.scalars[{id, key}] = argument;
     };
     const char* const keys[] = {"a", "b"};
     for (size_t i = 0; i < node.numbers.size() && i < 2; ++i) {
       if (where.find(cat("{", keys[i], "}")) == std::string::npos) continue;
-      give(keys[i], scalar_name(node.op->name, keys[i], rng_), python_float(node.numbers[i]));
+      give(keys[i], scalar_name(node.op->name, keys[i], rng_), python_float(node.numbers[i]),
+           usual_scalar(node.op->name, keys[i]));
     }
     bool one_dim = node.dims.size() == 1 && node.op->work != Work::kWindow;
     bool over = where.find("{over}") != std::string::npos || where.find("{of}") != std::string::npos;
@@ -250,7 +316,9 @@ class Namer {
       std::string value = torch_expression(graph_, node, "{dim}", {});
       if (!over || graph_[node.operands[0]].shape.size() > 1) {
         std::string name = over && flag(0.3) ? "reduce_dim" : flag(0.2) ? "axis" : "dim";
-        give("dim", name, value);
+        give("dim", name, value, "");
+        bool keep = node.ints.count("keepdim") && node.ints.at("keepdim");
+        if (over && (keep || flag(writing_.listed))) give("keepdim", "keepdim", keep ? "True" : "False", "False");
       }
     }
     return out;
@@ -271,6 +339,25 @@ class Namer {
     naming_.state.push_back(cat("self.", node.member, " = nn.Parameter(torch.randn(", join(sizes, ", "), type, "))"));
   }
 
+  // Arguments with a default value go last, and get_init_inputs() may leave out the last ones that keep it.
+  void order_arguments() {
+    std::vector<Argument>& arguments = naming_.arguments;
+    std::stable_partition(arguments.begin(), arguments.end(), [](const Argument& a) { return a.preset.empty(); });
+    size_t least = arguments.size();
+    while (least > 0 && !arguments[least - 1].preset.empty() &&
+           arguments[least - 1].preset == arguments[least - 1].literal)
+      --least;
+    size_t spare = arguments.size() - least;
+    naming_.given = least + (flag(0.6) ? 0 : flag(0.5) ? spare : static_cast<size_t>(rng_.below(spare + 1)));
+  }
+
+  // Does the node's module hold parameters?
+  bool has_state(int id) const {
+    return std::any_of(graph_[id].operands.begin(), graph_[id].operands.end(), [&](int operand) {
+      return graph_[operand].kind == Node::Kind::kParameter && graph_[operand].draw.empty();
+    });
+  }
+
   // Modules that follow each other go into one container; the others stand for themselves.
   void contain() {
     std::vector<int> run;
@@ -289,15 +376,15 @@ class Namer {
         if (chain.size() > run.size()) run = chain;
       }
     }
-    bool stateful = std::any_of(run.begin(), run.end(), [&](int id) { return !graph_[id].module.empty(); });
+    bool stateful = std::any_of(run.begin(), run.end(), [&](int id) { return has_state(id); });
     if (run.size() >= 2 && stateful) {
       for (int id : run) inside[static_cast<size_t>(id)] = true;
     }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (modules_[i].empty()) continue;
       if (!inside[i]) {
-        bool state = !graph_.nodes[i].module.empty();
-        (state ? naming_.state : naming_.rest).push_back(cat("self.", naming_.members[i], " = ", modules_[i]));
+        (has_state(static_cast<int>(i)) ? naming_.state : naming_.rest)
+            .push_back(cat("self.", naming_.members[i], " = ", modules_[i]));
       } else if (static_cast<int>(i) == run[0]) {
         if (writing_.container == Writing::Container::kSequential) {
           sequential(run);
@@ -359,7 +446,7 @@ class Namer {
       size_t at = static_cast<size_t>(run[k]);
       std::string line = cat("        self.", naming_.members[at], " = ", modules_[at], "\n");
       init += line;
-      if (!graph_[run[k]].module.empty()) kept += line;
+      if (has_state(run[k])) kept += line;
       bool last = k + 1 == run.size();
       forward += cat("        ", last ? "return " : "x = ", "self.", naming_.members[at], "(x)\n");
       rename_parameters(run[k], name + "." + naming_.members[at]);
@@ -383,7 +470,11 @@ class Namer {
 
 std::string Naming::signature(bool hints) const {
   Words out = {"self"};
-  for (const Argument& argument : arguments) out.push_back(argument.name + (hints ? ": " + argument.type : ""));
+  for (const Argument& argument : arguments) {
+    std::string text = argument.name + (hints ? ": " + argument.type : "");
+    if (!argument.preset.empty()) text += (hints ? " = " : "=") + argument.preset;
+    out.push_back(text);
+  }
   return join(out, ", ");
 }
 

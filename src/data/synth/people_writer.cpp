@@ -135,13 +135,17 @@ std::string literal_sizes(const TensorGraph& graph, std::string text) {
 }  // namespace
 
 std::string people_constructor(const Naming& naming, const Writing& writing, const std::string& body) {
-  std::string kept;
+  std::string state, kept;
+  for (const std::string& line : naming.state) state += cat("        ", line, "\n");
   for (const Argument& argument : naming.arguments) {
-    if (is_read(naming, argument, body)) kept += cat("        self.", argument.name, " = ", argument.name, "\n");
+    const std::string own = cat("self.", argument.name, " = "), read = replace_all(state, argument.name + "=", "_=");
+    bool passed_on = replace_word(read, argument.name, "").size() != read.size();
+    bool member = state.find(own) != std::string::npos;
+    if ((!passed_on && !member) || is_read(naming, argument, body)) kept += cat("        ", own, argument.name, "\n");
   }
-  for (const std::string& line : naming.state) kept += cat("        ", line, "\n");
+  kept += state;
   if (kept.empty() && naming.arguments.empty() && !writing.new_empty_init) return "";
-  return cat("    def __init__(", naming.signature(writing.new_hints), "):\n",
+  return cat("    def __init__(", naming.signature(writing.hints), "):\n",
              super_line(writing.new_named_super, "ModelNew"), kept, "\n");
 }
 
@@ -166,7 +170,7 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   }
   forward += body;
   // --- __init__.
-  Words signature = {"self"}, given;
+  Words given;
   std::vector<Described> described;
   std::string constants, kept;
   std::set<std::string> constant_names;
@@ -174,26 +178,19 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
     constants += cat(name, " = ", graph.symbols.at(name).full, "\n");
     constant_names.insert(name);
   }
-  bool defaults = writing.defaults;
-  for (size_t i = naming.arguments.size(); i-- > 0;) {  // Only the last arguments may have defaults.
-    const Argument& argument = naming.arguments[i];
-    bool number = !argument.literal.empty() && argument.literal[0] != '(';
-    defaults &= number;
-    std::string text = argument.name + (writing.hints ? ": " + argument.type : "");
-    if (defaults) text += (writing.hints ? " = " : "=") + argument.literal;
-    signature.insert(signature.begin() + 1, text);
-  }
   std::string numbers;
-  for (const Argument& argument : naming.arguments) {
-    if (argument.literal.empty()) {
+  for (size_t i = 0; i < naming.arguments.size(); ++i) {
+    const Argument& argument = naming.arguments[i];
+    if (i >= naming.given) {  // Left to its default value.
+    } else if (argument.literal.empty()) {
       given.push_back(shape_text({argument.dim}));
-    } else if (writing.scalars_named && constant_names.insert(argument.name).second) {
+    } else if (writing.scalars_named && argument.literal != "None" && constant_names.insert(argument.name).second) {
       numbers += cat(argument.name, " = ", argument.literal, "\n");
       given.push_back(argument.name);
     } else {
       given.push_back(argument.literal);
     }
-    described.push_back(describe_argument(argument.name, argument.type, rng));
+    described.push_back(describe_argument(argument.name, argument.type, argument.preset, rng));
     if (is_read(naming, argument, body)) kept += cat("        self.", argument.name, " = ", argument.name, "\n");
   }
   constants += numbers;
@@ -201,7 +198,7 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   for (const std::string& line : naming.rest) kept += cat("        ", line, "\n");
   std::string init;
   if (!kept.empty() || !naming.arguments.empty() || writing.empty_init) {
-    init = cat("    def __init__(", join(signature, ", "), "):\n");
+    init = cat("    def __init__(", naming.signature(writing.hints), "):\n");
     if (writing.init_doc) init += docstring(init_sentence(graph, rng), described, "", writing.layout, 2);
     init += super_line(writing.named_super, "Model") + kept + "\n";
   }
@@ -246,7 +243,7 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   if (literal) init_inputs = literal_sizes(graph, init_inputs);
   out += cat("def get_inputs():\n", writing.input_docs ? "    \"\"\"" + rng.pick(kInputDocs) + "\"\"\"\n" : "", bound,
              "    return [", join(drawn, ", "), "]\n", gap, "def get_init_inputs():\n    return [", init_inputs, "]");
-  return out + (given.empty() && flag(0.2) ? rng.pick(kNoArguments) : "") + "\n";
+  return out + (naming.arguments.empty() && flag(0.2) ? rng.pick(kNoArguments) : "") + "\n";
 }
 
 }  // namespace tritonrl::graphs

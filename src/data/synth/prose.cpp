@@ -71,6 +71,37 @@ std::string phrase_of(const Node& node, Rng& rng) {
       {"linear", {"a linear layer", "a fully connected layer", "a dense projection", "a GEMM"}},
       {"conv1d", {"a 1D convolution", "a temporal convolution"}},
       {"conv2d", {"a 2D convolution", "a convolution"}},
+      {"conv3d", {"a 3D convolution", "a volumetric convolution"}},
+      {"conv_transpose1d", {"a transposed 1D convolution", "1D upsampling by a transposed convolution"}},
+      {"conv_transpose2d", {"a transposed 2D convolution", "a learned upsampling", "a deconvolution"}},
+      {"conv_transpose3d", {"a transposed 3D convolution", "volumetric upsampling", "a 3D deconvolution"}},
+      {"max_pool1d", {"1D max pooling", "max pooling along the sequence"}},
+      {"max_pool2d", {"2D max pooling", "max pooling"}},
+      {"max_pool3d", {"3D max pooling", "max pooling over volumes"}},
+      {"avg_pool1d", {"1D average pooling", "a moving average"}},
+      {"avg_pool2d", {"2D average pooling", "average pooling"}},
+      {"avg_pool3d", {"3D average pooling", "average pooling over volumes"}},
+      {"adaptive_avg_pool1d", {"global average pooling", "adaptive 1D average pooling"}},
+      {"adaptive_avg_pool2d", {"global average pooling", "adaptive 2D average pooling"}},
+      {"adaptive_avg_pool3d", {"global average pooling", "adaptive 3D average pooling"}},
+      {"adaptive_max_pool1d", {"global max pooling", "adaptive 1D max pooling"}},
+      {"adaptive_max_pool2d", {"global max pooling", "adaptive 2D max pooling"}},
+      {"adaptive_max_pool3d", {"global max pooling", "adaptive 3D max pooling"}},
+      {"max_dim", {"the maximum along a dimension", "a max over one dimension"}},
+      {"min_dim", {"the minimum along a dimension", "a min over one dimension"}},
+      {"prod", {"a product along a dimension", "a product reduction"}},
+      {"spatial_mean", {"a mean over the spatial dimensions", "global average pooling"}},
+      {"spatial_sum", {"a sum over the spatial dimensions", "global sum pooling"}},
+      {"matmul_tn", {"a product with the first matrix transposed", "A transposed times B"}},
+      {"matmul_nt", {"a product with the second matrix transposed", "A times B transposed"}},
+      {"matmul_tt", {"a product of two transposed matrices", "A transposed times B transposed"}},
+      {"batched_matmul", {"a batched matrix product", "a product of stacks of matrices"}},
+      {"batched_matmul_nt", {"a batched product with the second operand transposed", "attention-like scores"}},
+      {"shared_matmul", {"a product of a tensor with one matrix", "one matrix for the whole batch"}},
+      {"diag_matmul", {"a product with a diagonal matrix", "scaling of rows by a diagonal"}},
+      {"scaled_dot_product_attention", {"scaled dot-product attention", "attention"}},
+      {"dropout", {"dropout", "a dropout that is off"}},
+      {"triplet_margin_loss", {"the triplet margin loss", "a triplet loss"}},
       {"depthwise_conv2d", {"a depthwise 2D convolution", "one filter per channel"}},
       {"pointwise_conv2d", {"a 1x1 convolution", "a pointwise convolution"}},
       {"batch_norm", {"batch normalization", "BatchNorm"}},
@@ -159,7 +190,7 @@ std::string forward_sentence(const TensorGraph& graph, Rng& rng) {
   return with_stop(rng.uniform() < 0.7 ? rng.pick(starts) + listed(graph, rng) : rng.pick(plain), rng);
 }
 
-Described describe_argument(const std::string& name, const std::string& type, Rng& rng) {
+Described describe_argument(const std::string& name, const std::string& type, const std::string& preset, Rng& rng) {
   static const std::map<std::string, Words> texts = {
       {"in_channels", {"channels of the input", "how many channels come in"}},
       {"out_channels", {"channels of the output", "number of filters"}},
@@ -171,13 +202,28 @@ Described describe_argument(const std::string& name, const std::string& type, Rn
       {"eps", {"small number that keeps the division stable", "added under the root"}},
       {"negative_slope", {"slope for negative values", "factor below zero"}},
       {"dim", {"dimension to work along", "axis of the operation"}},
+      {"keepdim", {"whether the reduced dimension stays with size 1", "keep the dimension"}},
+      {"dilation", {"distance between the taps of the window", "spacing of the filter"}},
+      {"groups", {"number of groups of channels", "groups that do not see each other"}},
+      {"output_padding", {"rows added at one side of the output", "extra size of the output"}},
+      {"ceil_mode", {"round the output size up", "whether the last window may be partial"}},
+      {"count_include_pad", {"whether the border counts in the mean"}},
+      {"return_indices", {"whether to give the places of the maxima, too"}},
+      {"momentum", {"weight of the newest statistics", "rate of the running averages"}},
+      {"affine", {"whether there are a weight and a bias for each channel"}},
+      {"margin", {"distance that is demanded", "how far apart the two must be"}},
+      {"output_size", {"size of the output", "places that are left of each dimension"}},
       {"bias", {"whether a bias is added", "use a bias"}},
       {"num_groups", {"number of channel groups", "groups to normalize in"}},
   };
   static const Words starts = {"the ", "value of the ", "", "chosen "};
   auto it = texts.find(name);
   std::string text = it != texts.end() ? rng.pick(it->second) : rng.pick(starts) + spaced(name);
-  return {name, type, with_stop(rng.uniform() < 0.7 ? capital(text) : text, rng)};
+  text = with_stop(rng.uniform() < 0.7 ? capital(text) : text, rng);
+  if (preset.empty() || rng.uniform() < 0.3) return {name, type, text};
+  static const Words defaults = {"Defaults to ", "Default: ", "By default "};
+  text += (text.back() == '.' ? " " : ". ") + rng.pick(defaults) + preset;
+  return {name, type + (rng.uniform() < 0.7 ? ", optional" : ""), with_stop(text, rng)};
 }
 
 Described describe_input(const std::string& name, const Node& node, Rng& rng) {

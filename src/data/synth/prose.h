@@ -25,7 +25,8 @@ std::string shape_words(const Shape& shape);
 std::string class_sentence(const TensorGraph& graph, Rng& rng);
 std::string init_sentence(const TensorGraph& graph, Rng& rng);
 std::string forward_sentence(const TensorGraph& graph, Rng& rng);
-Described describe_argument(const std::string& name, const std::string& type, Rng& rng);
+// `preset`: its default value, "" = none.
+Described describe_argument(const std::string& name, const std::string& type, const std::string& preset, Rng& rng);
 Described describe_input(const std::string& name, const Node& node, Rng& rng);
 std::string describe_output(const TensorGraph& graph, Rng& rng);
 

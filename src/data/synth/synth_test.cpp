@@ -377,7 +377,7 @@ TEST(Plain, LevelsDoNotDependOnEachOther) {
 
 // Runs sources and solutions side by side in Triton's interpreter.
 constexpr char kRun[] = R"PY(
-import importlib.util, json, os, re, sys
+import importlib.util, inspect, json, os, re, sys
 os.environ["TRITON_INTERPRET"] = "1"
 import torch
 torch.set_num_threads(1)
@@ -411,6 +411,9 @@ for k, line in enumerate(open(f"{folder}/tasks.jsonl")):
         for p in model.parameters():
             p.add_(0.1 * torch.randn_like(p))
         new = sol.ModelNew(*ref.get_init_inputs()).eval()
+        taken = [[p for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_POSITIONAL
+                  and p.kind is not p.VAR_KEYWORD] for kind in (ref.Model, sol.ModelNew)]  # Names, order, defaults, hints.
+        assert taken[0] == taken[1], (task["id"], *taken)
         assert list(new.state_dict()) == list(model.state_dict()), task["id"]
         new.load_state_dict(model.state_dict())
         got, want = tuples(new(*inputs)), tuples(model(*inputs))

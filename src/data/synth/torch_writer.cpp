@@ -47,6 +47,8 @@ std::string torch_expression(const TensorGraph& graph, const Node& node, std::st
   auto dim = named.find("dim");
   if (dim != named.end() && node.dims.size() == 1 && !over.empty())
     over = replace_all(over, cat("dim=", dim_name(node.dims[0], rank)), "dim=" + dim->second);
+  if (auto keep = named.find("keepdim"); keep != named.end() && !over.empty())
+    over = cat(replace_all(over, ", keepdim=True", ""), ", keepdim=", keep->second);
   sub("{over}", over);
   sub("{of}", over.empty() ? "" : over.substr(2));
   for (const auto& [key, name] : named) sub(("{" + key + "}").c_str(), name);

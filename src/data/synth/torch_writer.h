@@ -20,6 +20,7 @@ struct Argument {
   Dim dim;
   std::string literal = "";  // "" = a size.
   std::string type = "int";
+  std::string preset = "";  // Its default value in the signature, "" = none.
 };
 
 // Names that source and solution have in common.
@@ -27,7 +28,7 @@ struct Naming {
   bool plain = false;               // Every result is called x; the first argument, where it is read again, `r`.
   std::vector<std::string> values;  // By node: Python name in forward(); parameters: "self.norm.weight".
   std::vector<int> inputs;          // Nodes, in the order of forward's arguments.
-  std::vector<Argument> arguments;  // Of __init__, in the order of get_init_inputs().
+  std::vector<Argument> arguments;  // Of __init__; those with a default value last.
   std::string constructor;          // Text of __init__ and a blank line, or "".
 
   // --- As people write; empty otherwise.
@@ -39,7 +40,8 @@ struct Naming {
   std::vector<std::string> rest;            // Lines of __init__ that make nothing with a state.
   std::string classes;                      // Helper classes of the source.
   std::string new_classes;                  // Of the solution: they only hold parameters.
-  std::string signature(bool hints) const;  // "self, in_features, out_features".
+  size_t given = 0;                         // The first arguments, which get_init_inputs() gives.
+  std::string signature(bool hints) const;  // "self, in_features, bias=True".
 };
 
 Naming name_everything(const TensorGraph& graph, bool plain, Rng rng);

@@ -108,13 +108,14 @@ Writing draw_writing(Rng rng) {
   w.constants_last = flag(0.85);
   w.constants_comment = flag(0.1);
   w.scalars_named = flag(0.75);
-  w.defaults = flag(0.25);
+  w.defaults = flag(0.8);
   w.bound_inputs = flag(0.4);
   w.wide = flag(0.4);
   w.one_name = flag(0.65);
   w.nested = flag(0.2);
   w.one_line = flag(0.1);
-  w.arguments = flag(0.55) ? 0.85 : 0.0;
+  w.arguments = flag(0.75) ? 0.85 : 0.0;
+  w.listed = rng.pick(std::vector<double>{0.05, 0.4, 0.9});
   w.modules = rng.pick(std::vector<double>{0, 0, 0.3, 0.9});
   w.forms = rng.pick(std::vector<double>{0.2, 0.5, 0.8});
   using enum Writing::Layout;

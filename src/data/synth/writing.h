@@ -35,11 +35,12 @@ struct Writing {
   bool constants_last = false;  // Behind the class.
   bool constants_comment = false;
   bool scalars_named = false;  // Hyper-parameters have a constant each; else get_init_inputs() has the numbers.
-  bool defaults = false;       // Hyper-parameters have defaults.
+  bool defaults = false;       // Hyper-parameters may have default values, which get_init_inputs() may leave out.
   bool bound_inputs = false;   // get_inputs() gives every tensor a name first.
   bool wide = false;           // Two blank lines between definitions.
   bool one_name = false, nested = false, one_line = false;
   double arguments = 0;  // Chance that a number becomes an argument of __init__.
+  double listed = 0;     // Chance that what PyTorch takes anyway ("stride=1") is written.
   double modules = 0;    // Chance that an operator becomes a module.
   double forms = 0;      // Chance of another form than the usual one.
   Layout layout = Layout::kGoogle;
@@ -63,6 +64,16 @@ struct Form {
 std::vector<Form> forms_of(const TensorGraph& graph, const Node& node);
 // What people call the number {a} or {b} of an operator: "negative_slope".
 std::string scalar_name(const std::string& op, const std::string& key, Rng& rng);
+
+// What PyTorch takes for it where nothing is said, "" = nothing.
+std::string usual_scalar(const std::string& op, const std::string& key);
+
+// A parameter of a constructor of torch.nn or of a pool of F. `usual`: its default value, "" = none.
+struct CallParameter {
+  std::string name, usual = "";
+};
+// In order; of "nn.Conv2d" or "F.max_pool2d". Empty where nothing is known of the callee.
+const std::vector<CallParameter>& parameters_of(const std::string& callee);
 
 // A whole word of `text` becomes another.
 std::string replace_word(const std::string& text, const std::string& word, const std::string& by);

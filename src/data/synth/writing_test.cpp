@@ -33,6 +33,13 @@ const std::vector<Task>& people() {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// "self, in_channels, stride=1" of a class's __init__, "" where it has none.
+std::string signature(const std::string& text, const std::string& type) {
+  size_t from = text.find(cat("class ", type, "(")), begin = text.find("def __init__(", from);
+  if (from == std::string::npos || begin > text.find("def forward(", from)) return "";
+  return text.substr(begin + 13, text.find("):\n", begin) - begin - 13);
+}
+
 TEST(Writing, EveryHabitOccursAndNoneAlways) {
   struct Habit {
     const char* what;
@@ -55,7 +62,7 @@ TEST(Writing, EveryHabitOccursAndNoneAlways) {
       {"comments behind", 0.03, 0.4, like("[^ ]  # ")},
       {"hints", 0.25, 0.6, like("def forward\\(self, [a-zA-Z_0-9]+: ")},
       {"hinted numbers", 0.1, 0.5, like("def __init__\\(self.*: (int|float)")},
-      {"defaults", 0.01, 0.3, like("def __init__\\(self.*=")},
+      {"defaults", 0.2, 0.6, like("def __init__\\(self.*=")},
       {"F imported", 0.1, 0.6, part("import torch.nn.functional as F")},
       {"F spelled out", 0.05, 0.4, like("[^t] torch.nn.functional\\.|\\(torch.nn.functional\\.")},
       {"sizes in lower case", 0.5, 0.95, like("\n[a-z_0-9]+ = [0-9]+\n")},
@@ -89,16 +96,63 @@ TEST(Writing, SolutionsFollowTheirSource) {
                              "num_warps=", "num_stages=", "ROWS=2", "ROWS=8", "self, x: torch.Tensor"})
       seen[part] += holds(task.solution, part);
     if (task.solution.empty() || !holds(task.source, "def __init__(self, ")) continue;
-    auto arguments = [](const std::string& text, size_t from) {
-      size_t begin = text.find("def __init__(self, ", from) + 13;
-      std::string list = text.substr(begin, text.find("):\n", begin) - begin);
-      return std::regex_replace(list, std::regex(" *=[^,]*(\\([^)]*\\))?|: (int|float|bool|tuple)"), "");
-    };
-    EXPECT_EQ(arguments(task.source, task.source.find("class Model(")),
-              arguments(task.solution, task.solution.find("class ModelNew(")))
-        << task.source << task.solution;
+    EXPECT_EQ(signature(task.source, "Model"), signature(task.solution, "ModelNew")) << task.source << task.solution;
   }
   for (const auto& [part, count] : seen) EXPECT_GE(count, 5) << part;
+}
+
+TEST(Writing, DefaultValuesComeLastAndMayBeLeftOut) {
+  int with_defaults = 0, nothing_given = 0, some_left_out = 0, all_given = 0;
+  for (const Task& task : people()) {
+    std::string list = signature(task.source, "Model");
+    if (!holds(list, "=")) continue;
+    ++with_defaults;
+    size_t at = task.source.rfind("return [") + 8;
+    std::string given = task.source.substr(at, task.source.rfind(']') - at);
+    nothing_given += given.empty();
+    if (holds(given, "(") || holds(list, "(")) continue;  // Commas of tuples.
+    auto commas = [](const std::string& text) { return std::count(text.begin(), text.end(), ','); };
+    int64_t taken = commas(list), passed = given.empty() ? 0 : commas(given) + 1;
+    EXPECT_LE(passed, taken) << task.source;
+    some_left_out += passed > 0 && passed < taken;
+    all_given += passed == taken;
+    bool optional = false;
+    for (const std::string& argument : split(list, ',')) {
+      EXPECT_TRUE(!optional || holds(argument, "=")) << list;
+      optional |= holds(argument, "=");
+    }
+  }
+  EXPECT_GE(with_defaults, 120);
+  EXPECT_GE(nothing_given, 20);
+  EXPECT_GE(some_left_out, 20);
+  EXPECT_GE(all_given, 20);
+}
+
+TEST(Writing, SolutionsUseEveryArgument) {
+  int arguments = 0;
+  for (const Task& task : people()) {
+    std::string list = task.solution.empty() ? "" : signature(task.solution, "ModelNew");
+    size_t begin = task.solution.find(list + "):\n"), end = task.solution.find("    def forward", begin);
+    for (const std::string& argument : split(list, ',')) {
+      std::string name = trim(argument.substr(0, argument.find_first_of(":=")));
+      if (list.empty() || name == "self" || name.find_first_of("()0123456789") == 0) continue;
+      std::string init = task.solution.substr(begin + list.size(), end - begin - list.size());
+      EXPECT_NE(replace_word(init, name, ""), init) << name << "\n" << task.solution;
+      ++arguments;
+    }
+  }
+  EXPECT_GE(arguments, 800);
+}
+
+TEST(Writing, ParametersAreThoseOfTheCallee) {
+  auto names = [](const char* callee) {
+    std::string out;
+    for (const CallParameter& parameter : parameters_of(callee)) out += parameter.name + "=" + parameter.usual + " ";
+    return out;
+  };
+  EXPECT_EQ(names("nn.AvgPool3d"), "kernel_size= stride=None padding=0 ceil_mode=False count_include_pad=True ");
+  EXPECT_EQ(names("nn.Linear"), "in_features= out_features= bias=True ");
+  EXPECT_EQ(names("nn.Unknown2d"), "");
 }
 
 TEST(Writing, GraphsSizesAndSplitsDoNotDependOnIt) {

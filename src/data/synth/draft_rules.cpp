@@ -319,7 +319,8 @@ int build_triplet_loss(Draft& draft, const Operator& op, int x) {
               cat("nn.TripletMarginLoss(margin=", python_float(node.numbers[0]),
                   node.ints["sum"] ? ", reduction=\"sum\")" : ")"),
               "loss");
-  return draft.compute(std::move(node), samples, 0, scale * (8 * spread + node.numbers[0]));
+  const double high = scale * (8 * spread + node.numbers[0]);
+  return draft.compute(std::move(node), samples, 0, high);
 }
 
 int build_loss(Draft& draft, const Operator& op, int x) {

@@ -63,6 +63,8 @@ TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"rl.algorithm=grpo", "rl.gamma=1.5"}), HasSubstr("gamma is a discount"));
   EXPECT_THAT(error({"rl.stop_when_correct=often"}), HasSubstr("stop_when_correct"));
   EXPECT_THAT(error({"data.feedback_chars=10"}), HasSubstr("feedback_chars"));
+  EXPECT_THAT(error({"data.verify_share=0"}), HasSubstr("verify_share"));
+  EXPECT_THAT(error({"data.synth.repeats=0"}), HasSubstr("repeats"));
   EXPECT_THAT(error({"eval.sampling.top_p=0"}), HasSubstr("top_p must lie in (0, 1]"));
 }
 

@@ -5,7 +5,7 @@
 // The file appears under its own name only when it is whole; until then it is FILE.partial. A run that was stopped
 // continues after the last whole line and ends with the same bytes as one that was not. With verification,
 // FILE.verdicts.jsonl has one line for every task that was made, kept or not. Memory does not grow with the number of
-// tasks beyond 16 bytes each.
+// tasks beyond the hash of each graph.
 #pragma once
 
 #include <filesystem>

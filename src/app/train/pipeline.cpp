@@ -103,8 +103,10 @@ class Pipeline {
     if (config_.sft.enabled) splits_.train = verified_solutions(splits_.train);
     for (auto& [name, tasks] : sets) save_tasks(file(name), *tasks);
     auto kept = static_cast<int64_t>(splits_.train.size());
-    log_info(cat("tasks: ", kept, " of ", before, " solutions verified for SFT, ", splits_.rl.size(), " for RL, ",
-                 splits_.heldout.size(), " held out"));
+    const char* how =
+        config_.data.verify_share < 1 ? " solutions for SFT, verified by sample, " : " solutions verified for SFT, ";
+    log_info(
+        cat("tasks: ", kept, " of ", before, how, splits_.rl.size(), " for RL, ", splits_.heldout.size(), " held out"));
     if (config_.sft.enabled && kept == 0) {
       throw environment_error("no solution passed the verifier", "",
                               "run `tritonrl doctor`; verdicts are in " + (run_ / "verdicts.jsonl").string());
@@ -161,7 +163,11 @@ class Pipeline {
       if (!failed.contains(&task)) kept.push_back(task);
     }
     if (asked.size() < tasks.size()) {
-      auto wrong = static_cast<int64_t>(failed.size()), of = static_cast<int64_t>(asked.size());
+      int64_t wrong = 0, of = 0;  // A fault of ours says nothing about a solution.
+      for (const Verdict& verdict : verdicts) {
+        of += !verdict.is_harness_fault();
+        wrong += !verdict.is_harness_fault() && !verdict.correct();
+      }
       Interval share = wilson(wrong, of);
       log_info(cat("data: ", wrong, " of ", of, " solutions that were verified are wrong; ",
                    tasks.size() - asked.size(), " others are taught unverified, of which ", fixed(100 * share.low, 1),

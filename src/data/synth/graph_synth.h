@@ -2,9 +2,9 @@
 // GraphStream: an endless, deterministic stream of tasks from random operator graphs, no graph twice (or no more often
 // than `repeats` says, each time with other sizes, names and text).
 //
-// Task number i is a function of the configuration, i, and the hashes of the tasks before it: a stream that is told
-// those hashes continues exactly where another one stopped. Nothing but 16 bytes a task is kept. Tasks are made by all
-// cores; how many there are changes nothing.
+// Task number i is a function of the configuration, i, and the hashes and levels of the tasks before it: a stream that
+// is told those continues exactly where another one stopped. Nothing but a graph's hash and count is kept. Tasks are
+// made by all cores; how many there are changes nothing.
 //
 // Two styles. varied: all operators and shapes, sources and solutions in many hands, as a large policy should meet
 // them; `writing` says whether sources are written as people write or hold what is needed and no more. plain:

@@ -140,10 +140,23 @@ int Draft::plain_other(const Shape& wanted, int not_this, bool positive, bool ma
   return input(shape, positive);
 }
 
+// One number a channel, or now and then one for all. -1 where that is no parameter's size.
+int Draft::channel_parameter(const Shape& wanted) {
+  Shape shape = {Dim()};
+  if (wanted.size() >= 2 && !chance(0.1)) {
+    shape.assign(wanted.size() - 1, Dim());
+    shape[0] = wanted[1];
+    if (wanted.size() > 2 && chance(0.15)) shape.insert(shape.begin(), Dim());
+  }
+  if (elements(shape) > 4096) return -1;
+  return parameter(shape, "torch.randn({shape})",
+                   member(one_of({"bias", "bias", "bias", "scale", "offset", "gain", "shift", "multiplier"})));
+}
+
 int Draft::other(const Shape& wanted, int not_this, bool positive, bool may_broadcast) {
   if (plain) return plain_other(wanted, not_this, positive, may_broadcast);
   double draw = rng.uniform();
-  if (!positive && draw < 0.35) {  // An earlier value.
+  if (!positive && draw < (layered ? 0.12 : 0.35)) {  // An earlier value.
     std::vector<int> fitting;
     Shape out;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -156,6 +169,8 @@ int Draft::other(const Shape& wanted, int not_this, bool positive, bool may_broa
     if (!fitting.empty()) return rng.pick(fitting);
   }
   if (wanted.empty()) return -1;
+  if (layered && !positive && may_broadcast && draw < 0.85 && graph[not_this].type == type)
+    return channel_parameter(wanted);
   Shape shape = wanted;
   if (may_broadcast && shape.size() >= 2 && chance(0.4)) {
     if (chance(0.5)) {

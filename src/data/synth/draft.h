@@ -42,8 +42,9 @@ class Draft {
 
   TensorGraph graph;
   Rng rng;
-  const Type type;   // Of the floating-point inputs and parameters.
-  const bool plain;  // Chains over (M, N): names and operands come in one way only.
+  const Type type;       // Of the floating-point inputs and parameters.
+  const bool plain;      // Chains over (M, N): names and operands come in one way only.
+  bool layered = false;  // Second operands are the module's own more often than not: one number a channel.
 
   // A new symbol; sizes differ from those of every other one where they can.
   Dim symbol(Role role);
@@ -87,6 +88,7 @@ class Draft {
   }
 
  private:
+  int channel_parameter(const Shape& wanted);
   int plain_other(const Shape& shape, int not_this, bool positive, bool may_broadcast);
   int add_input(const Shape& shape, Type type, std::string draw, double (*sample)(Rng&), double low, double high);
   bool gpu_;

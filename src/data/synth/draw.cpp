@@ -75,17 +75,22 @@ bool may_follow(const Draft& draft, const Operator& op, int x) {
                                            op.family == "softmax" || op.family == "loss" || op.family == "scan"));
 }
 
-int one_more(Draft& draft, const OperatorSet& from, int x) {
+struct Weighted {
+  const Operator* op;
+  int64_t weight;
+};
+
+int one_more(Draft& draft, const std::vector<Weighted>& from, int x) {
   int64_t total = 0;
-  for (const Operator* op : from) total += op->weight;
+  for (const Weighted& each : from) total += each.weight;
   if (total == 0) return -1;
   for (int attempt = 0; attempt < kOperatorTries; ++attempt) {
     int64_t at = draft.rng.below(total);
     auto chosen = from.begin();
-    while ((at -= (*chosen)->weight) >= 0) ++chosen;
-    if (!may_follow(draft, **chosen, x)) continue;
+    while ((at -= chosen->weight) >= 0) ++chosen;
+    if (!may_follow(draft, *chosen->op, x)) continue;
     Draft kept = draft;
-    int node = (*chosen)->build(draft, **chosen, x);
+    int node = chosen->op->build(draft, *chosen->op, x);
     if (node >= 0) return node;
     // What the attempt added (inputs, symbols) goes; the random stream moves on.
     draft.graph = std::move(kept.graph);
@@ -285,6 +290,85 @@ const std::vector<Fusion>& fusions() {
   return all;
 }
 
+// ---------------------------------------------------------------------------------- a layer and what networks do with
+// it
+
+int signal_input(Draft& d) {
+  Dim batch = d.symbol(Role::kBatch), channels = d.symbol(Role::kChannels), time = d.symbol(Role::kTime);
+  return d.input({batch, channels, time});
+}
+
+int first_layer(Draft& d) {
+  static const std::vector<std::string> kLayers = {
+      "linear",           "linear",           "linear",           "linear",           "linear",
+      "linear",           "conv2d",           "conv2d",           "conv2d",           "conv2d",
+      "conv3d",           "conv3d",           "conv3d",           "conv_transpose2d", "conv_transpose2d",
+      "conv_transpose2d", "conv_transpose3d", "conv_transpose3d", "conv_transpose3d", "conv_transpose3d",
+      "conv1d",           "conv_transpose1d", "depthwise_conv2d"};
+  const std::string& layer = d.pick(kLayers);
+  if (layer == "linear") return apply(d, "linear", d.chance(0.85) ? rows_input(d) : tokens_input(d));
+  int spatial = spatial_dims(must(layer.c_str()));
+  return apply(d, layer.c_str(), spatial == 1 ? signal_input(d) : spatial == 2 ? image_input(d) : volume_input(d));
+}
+
+// What follows a layer, and how often beside the others.
+std::vector<Weighted> followers() {
+  static const std::vector<std::pair<const char*, int64_t>> kWeights = {{"relu", 6},
+                                                                        {"sigmoid", 6},
+                                                                        {"tanh", 6},
+                                                                        {"silu", 6},
+                                                                        {"gelu", 6},
+                                                                        {"mish", 4},
+                                                                        {"hardswish", 4},
+                                                                        {"leaky_relu", 5},
+                                                                        {"hardtanh", 4},
+                                                                        {"elu", 2},
+                                                                        {"softplus", 2},
+                                                                        {"relu6", 1},
+                                                                        {"clamp", 7},
+                                                                        {"clamp_min", 4},
+                                                                        {"clamp_max", 2},
+                                                                        {"add_scalar", 5},
+                                                                        {"sub_scalar", 6},
+                                                                        {"mul_scalar", 10},
+                                                                        {"div_scalar", 8},
+                                                                        {"add", 12},
+                                                                        {"mul", 9},
+                                                                        {"sub", 6},
+                                                                        {"maximum", 1},
+                                                                        {"minimum", 2},
+                                                                        {"batch_norm", 8},
+                                                                        {"group_norm", 10},
+                                                                        {"instance_norm", 5},
+                                                                        {"layer_norm", 4},
+                                                                        {"max_pool1d", 3},
+                                                                        {"max_pool2d", 6},
+                                                                        {"max_pool3d", 7},
+                                                                        {"avg_pool1d", 3},
+                                                                        {"avg_pool2d", 5},
+                                                                        {"avg_pool3d", 5},
+                                                                        {"adaptive_avg_pool2d", 3},
+                                                                        {"adaptive_avg_pool3d", 4},
+                                                                        {"spatial_mean", 4},
+                                                                        {"spatial_sum", 1},
+                                                                        {"sum", 7},
+                                                                        {"mean", 6},
+                                                                        {"max_dim", 4},
+                                                                        {"min_dim", 5},
+                                                                        {"amax", 1},
+                                                                        {"logsumexp", 8},
+                                                                        {"softmax", 7},
+                                                                        {"log_softmax", 1},
+                                                                        {"dropout", 2},
+                                                                        {"linear", 3},
+                                                                        {"square", 1},
+                                                                        {"abs", 1},
+                                                                        {"exp", 1}};
+  std::vector<Weighted> out;
+  for (const auto& [name, weight] : kWeights) out.push_back({&must(name), weight});
+  return out;
+}
+
 }  // namespace
 
 const std::vector<std::string>& fusion_names() {
@@ -301,7 +385,18 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
   const OperatorSet& from = config.operators ? *config.operators : all;
   Draft draft(config.type, config.gpu_sizes, config.plain, rng);
   int current = -1;
-  if (config.fusion) {
+  std::vector<Weighted> next;
+  if (config.layer) {
+    static const std::vector<Weighted> kFollowers = followers();
+    next = kFollowers;
+  } else {
+    for (const Operator* op : from) next.push_back({op, op->weight});
+  }
+  if (config.layer) {
+    draft.layered = true;
+    current = first_layer(draft);
+    if (current < 0) return std::nullopt;
+  } else if (config.fusion) {
     const Fusion& fusion = draft.pick(fusions());
     current = fusion.build(draft);
     if (current < 0) return std::nullopt;
@@ -311,7 +406,7 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
     if (current < 0) return std::nullopt;
   }
   while (draft.graph.compute_nodes() < config.nodes) {
-    current = one_more(draft, from, current);
+    current = one_more(draft, next, current);
     if (current < 0 || draft.rank(current) > 5 || (config.plain && draft.rank(current) == 0)) return std::nullopt;
     const Node& node = draft.graph[current];
     bool last = draft.graph.compute_nodes() >= config.nodes;

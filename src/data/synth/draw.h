@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws whole graphs: random DAGs grown one operator at a time, the named fusions everyone writes kernels for, and
-// plain chains over one (M, N) tensor.
+// Draws whole graphs: random DAGs grown one operator at a time, the named fusions everyone writes kernels for, layers
+// with what follows them in networks, and plain chains over one (M, N) tensor.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ struct DrawConfig {
   Type type = Type::kFloat32;
   bool gpu_sizes = false;
   bool fusion = false;  // Begin with a named fusion.
+  bool layer = false;   // Begin with a layer (convolution, linear); what follows is what networks do with its result.
   bool plain = false;   // A chain over (M, N): each operator works on the value before, one kernel does them all.
   const OperatorSet* operators = nullptr;  // To draw from; null = all of them.
 };

@@ -51,7 +51,7 @@ std::string numbered(const std::string& prefix, int64_t number) {
 void SynthConfig::validate() const {
   if (dtypes.empty()) throw usage_error("dtypes is empty");
   for (const std::string& name : dtypes) type_of(name);
-  for (double share : {level1_share, continue_share, fusion_share}) {
+  for (double share : {level1_share, continue_share, fusion_share, layer_share}) {
     if (!(share >= 0 && share <= 1)) throw usage_error("shares must be 0 to 1");
   }
   if (max_nodes < 2 || max_nodes > 16) throw usage_error("max_nodes must be 2 to 16");
@@ -102,7 +102,8 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   draw.operators = &operators_;
   if (!single) {
     draw.fusion = draws.uniform() < config_.fusion_share && !draw.plain;
-    draw.nodes = 2;
+    draw.layer = config_.layer_share > 0 && !draw.plain && draws.uniform() < config_.layer_share;
+    draw.nodes = draw.layer ? std::min<int64_t>(3, config_.max_nodes) : 2;
     while (draw.nodes < config_.max_nodes && draws.uniform() < config_.continue_share) ++draw.nodes;
   }
   auto graph = draw_graph(draw, draws.at("graph"));
@@ -120,6 +121,7 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
     Writing writing = draw_writing(draws.at("writing"));
     graph = with_named_sizes(*graph, writing, draws.at("sizes"));
     draw_schedule(style, draw.gpu_sizes, draws.at("schedule"));
+    writing.pools_kept = style.read_modules;
     Naming naming = name_as_people(*graph, writing, draws.at("names"));
     task.solution = triton_solution(*graph, naming, style, &writing);
     task.source = people_source(*graph, naming, writing, draws.at("source"));

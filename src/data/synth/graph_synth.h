@@ -45,7 +45,9 @@ struct SynthConfig {
   int64_t max_nodes = 6;  // Of the largest graph; each further node is drawn with continue_share.
   double continue_share = 0.6;
   double fusion_share = 0.3;  // Of the varied tasks above level 1: those that begin with a named fusion.
-  int64_t repeats = 1;        // How often a graph may come.
+  double layer_share =
+      0;                // Of the same: those that begin with a convolution or a linear layer, and go on as networks do.
+  int64_t repeats = 1;  // How often a graph may come.
   bool only_covered = false;  // Leave out tasks without a solution.
   template <class V>
   void for_each_field(V& v) {
@@ -63,6 +65,8 @@ struct SynthConfig {
     v.renamed("max_steps", "data.synth.max_nodes");
     v("continue_share", continue_share, "chance of a third, fourth ... node");
     v("fusion_share", fusion_share, "share of varied level-2 tasks that begin with a named fusion");
+    v("layer_share", layer_share,
+      "share of varied level-2 tasks that begin with a convolution or a linear layer and go on as networks do");
     v("repeats", repeats, "how often the same graph may come, each time with other sizes, names and text");
     v("only_covered", only_covered, "leave out tasks that have no solution");
   }

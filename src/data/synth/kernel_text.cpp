@@ -42,7 +42,7 @@ KernelText::KernelText(FileText& file, int kernel, std::string name)
        {"tl",    "triton",     "torch",  "pid",     "off",        "offs",    "mask", "acc",   "row",    "cols",
         "BLOCK", "BLOCK_SIZE", "BM",     "BN",      "BK",         "ROWS",    "k",    "kd",    "kh",     "kw",
         "ci",    "k0",         "v",      "ok",      "if",         "in",      "or",   "is",    "as",     "part",
-        "pid_m", "pid_n",      "larger", "smaller", "multiplied", "tiles_n", "id",   "batch", "row_ok", "col_ok"}) {
+        "pid_m", "pid_n",      "larger", "smaller", "multiplied", "tiles_n", "id",   "pid_b", "row_ok", "col_ok"}) {
     names_.insert(word);
   }
 }
@@ -107,6 +107,7 @@ std::string KernelText::scratch(const std::string& name) {
 
 std::string KernelText::size(const Dim& dim) {
   if (is_literal(dim.text)) return dim.text;
+  if (fixed_.count(dim.text)) return dim.text;
   for (const auto& [name, host] : sizes_) {
     if (host == shape_text({dim})) return name;
   }
@@ -122,6 +123,11 @@ std::string KernelText::size(const std::string& name, const std::string& host) {
   std::string own = fresh(name);
   sizes_.emplace_back(own, host);
   return own;
+}
+
+std::string KernelText::fixed_size(const std::string& name, const std::string& host) {
+  if (fixed_.insert(name).second) sizes_.emplace_back(name, host);
+  return name;
 }
 
 std::string KernelText::constant(const std::string& name, const std::string& host) {
@@ -369,8 +375,11 @@ std::string KernelText::text() const {
     heads = line + heads;
     used += line;
   }
-  for (const auto& [name, host] : sizes_) {
-    if (mentions(used, name)) parameters.push_back(name);
+  for (bool fixed : {false, true}) {
+    for (const auto& [name, host] : sizes_) {
+      if ((fixed_.count(name) > 0) == fixed && mentions(used, name))
+        parameters.push_back(name + (fixed ? ": tl.constexpr" : ""));
+    }
   }
   for (const auto& [name, host] : constants_) parameters.push_back(name + ": tl.constexpr");
   return cat("@triton.jit\ndef ", name_, "(", join(parameters, ", "), "):\n", heads, body_);
@@ -382,8 +391,10 @@ std::vector<std::string> KernelText::arguments() const {
   std::string signature = all.substr(0, all.find("):\n"));
   for (const auto& [node, name] : pointers_) out.push_back(host_name(file_, node));
   for (const std::string& name : scratches_) out.push_back(name);
-  for (const auto& [name, host] : sizes_) {
-    if (mentions(signature, name)) out.push_back(host);
+  for (bool fixed : {false, true}) {
+    for (const auto& [name, host] : sizes_) {
+      if ((fixed_.count(name) > 0) == fixed && mentions(signature, name)) out.push_back(host);
+    }
   }
   for (const auto& [name, host] : constants_) out.push_back(style().plain ? host : name + "=" + host);
   return out;

@@ -28,11 +28,22 @@ struct Place {
   Shape of;
 };
 
+// A pool or a convolution whose window the wrapper reads from its module, so that the kernel serves any.
+struct ReadWindow {
+  std::string owner;                      // "self.conv".
+  std::string suffix;                     // Of its names in the wrapper: "2" for the second.
+  bool dilation = false, groups = false;  // Does the module's call speak of them?
+  std::vector<std::string> lines = {};    // Of the wrapper: "kh, kw = self.conv.kernel_size" ... "out_h = ...".
+};
+// All of them, by node. The sizes of their results get names ("out_h") in the graph.
+std::map<int, ReadWindow> read_windows(TensorGraph& graph, const Naming& naming);
+
 // Across the kernels of one file.
 struct FileText {
   const LaunchPlan& plan;
   const Naming& naming;
   const Style& style;
+  std::map<int, ReadWindow> windows;           // By node of the plan.
   std::map<std::string, std::string> helpers;  // Name -> text of a jit function.
   std::vector<std::string> helper_order;
   std::set<std::string> kernel_names;
@@ -58,8 +69,9 @@ class KernelText {
   std::string pointer(int node, bool store = false);  // "x_ptr".
   std::string scratch(const std::string& name);       // A pointer that the wrapper allocates as float32.
   std::string size(const Dim& dim);                   // "N", or a number.
-  std::string size(const std::string& name, const std::string& host);      // Named, computed by the wrapper.
-  std::string constant(const std::string& name, const std::string& host);  // tl.constexpr.
+  std::string size(const std::string& name, const std::string& host);        // Named, computed by the wrapper.
+  std::string fixed_size(const std::string& name, const std::string& host);  // The same as tl.constexpr.
+  std::string constant(const std::string& name, const std::string& host);    // tl.constexpr, by keyword.
 
   // --- Values.
   std::string value(int node, const Place& place);
@@ -111,7 +123,7 @@ class KernelText {
   std::map<int, std::string> members_;
   std::map<std::string, std::string> known_;
   std::vector<std::map<std::string, std::string>> outer_known_;
-  std::set<std::string> names_;
+  std::set<std::string> names_, fixed_;
 };
 
 // Pieces of all writers: the name of the block size, a kernel's own name, its launch, and the stores of what it leaves

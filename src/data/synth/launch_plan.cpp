@@ -324,8 +324,8 @@ class Planner {
 Dim RowSpace::length() const {
   if (groups == 0) return product(Shape(shape.begin() + 2, shape.end()));
   if (groups > 0) {
-    Dim part{cat("(", shape[1].text, " // ", groups, ")"), shape[1].full / groups, shape[1].tiny / groups};
-    if (groups == 1) part = shape[1];
+    Dim part{cat("(", shape[1].text, " // ", groups_text(), ")"), shape[1].full / groups, shape[1].tiny / groups};
+    if (groups == 1 && groups_owner.empty()) part = shape[1];
     Shape rest(shape.begin() + 2, shape.end());
     rest.insert(rest.begin(), part);
     return product(rest);
@@ -335,7 +335,7 @@ Dim RowSpace::length() const {
 
 Dim RowSpace::rows() const {
   if (groups == 0) return product({shape[0], shape[1]});
-  if (groups > 0) return product({shape[0], number(groups)});
+  if (groups > 0) return product({shape[0], {groups_text(), groups, groups}});
   Shape rest = outer();
   for (const Dim& dim : inner()) rest.push_back(dim);
   return product(rest);

@@ -22,7 +22,11 @@ struct RowSpace {
   Shape shape;
   std::vector<int> dims;
   int64_t groups = -1;
+  std::string groups_owner = "";  // The module that says how many groups there are; "" = the number is written out.
   bool operator==(const RowSpace&) const = default;
+  std::string groups_text() const {
+    return groups_owner.empty() ? std::to_string(groups) : groups_owner + ".num_groups";
+  }
   bool whole() const { return dims.size() == shape.size() && groups < 0; }
   Dim length() const;
   Dim rows() const;

@@ -76,7 +76,8 @@ class Namer {
     naming_.values.resize(count);
     naming_.forms.resize(count);
     naming_.members.resize(count);
-    modules_.resize(count);
+    naming_.modules.resize(count);
+    naming_.owners.resize(count);
     for (const auto& [name, dim] : graph.symbols) {
       taken_.insert(name);
       sizes_.insert(lower_case(name));
@@ -239,8 +240,8 @@ class Namer {
     Words window = taken_apart(node.module.empty() ? node.torch() : node.module).arguments;
     if (node.module.empty()) window.erase(window.begin());
     if (flag(std::max(0.65, writing_.modules))) {
-      modules_[at] = with_arguments(cat("nn.", camel_case(node.op->name), "(", join(window, ", "), ")"));
-      naming_.members[at] = node.member.empty() ? member_name(node, modules_[at]) : node.member;
+      naming_.modules[at] = with_arguments(cat("nn.", camel_case(node.op->name), "(", join(window, ", "), ")"));
+      naming_.members[at] = node.member.empty() ? member_name(node, naming_.modules[at]) : node.member;
       naming_.forms[at] = "{self}({x})";
     } else {
       naming_.forms[at] = with_arguments(cat("F.", node.op->name, "({x}, ", join(window, ", "), ")"), id);
@@ -270,7 +271,7 @@ class Namer {
     if (texts.size() > 1 && flag(writing_.forms)) form = rng_.pick(texts);
     if (!modules.empty() && flag(writing_.modules)) form = rng_.pick(modules);
     size_t at = static_cast<size_t>(id);
-    std::string& module = modules_[at];
+    std::string& module = naming_.modules[at];
     if (!node.module.empty()) {
       module = node.module;
       for (size_t i = 0; i < node.module_dims.size(); ++i)
@@ -351,8 +352,9 @@ class Namer {
     naming_.given = least + (flag(0.6) ? 0 : flag(0.5) ? spare : static_cast<size_t>(rng_.below(spare + 1)));
   }
 
-  // Does the node's module hold parameters?
+  // Does the solution need the node's module, for its parameters or what they say?
   bool has_state(int id) const {
+    if (writing_.pools_kept && graph_[id].op->work == Work::kWindow) return true;
     return std::any_of(graph_[id].operands.begin(), graph_[id].operands.end(), [&](int operand) {
       return graph_[operand].kind == Node::Kind::kParameter && graph_[operand].draw.empty();
     });
@@ -364,13 +366,13 @@ class Namer {
     std::vector<bool> inside(graph_.nodes.size(), false);
     if (writing_.container != Writing::Container::kNone) {
       for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-        if (modules_[i].empty() || naming_.forms[i] != "{self}({x})") continue;
+        if (naming_.modules[i].empty() || naming_.forms[i] != "{self}({x})") continue;
         std::vector<int> chain = {static_cast<int>(i)};
         for (;;) {
           auto users = graph_.users(chain.back());
           if (users.size() != 1 || graph_.is_output(chain.back())) break;
           size_t next = static_cast<size_t>(users[0]);
-          if (modules_[next].empty() || naming_.forms[next] != "{self}({x})") break;
+          if (naming_.modules[next].empty() || naming_.forms[next] != "{self}({x})") break;
           chain.push_back(users[0]);
         }
         if (chain.size() > run.size()) run = chain;
@@ -381,10 +383,11 @@ class Namer {
       for (int id : run) inside[static_cast<size_t>(id)] = true;
     }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (modules_[i].empty()) continue;
+      if (naming_.modules[i].empty()) continue;
       if (!inside[i]) {
+        if (has_state(static_cast<int>(i))) naming_.owners[i] = "self." + naming_.members[i];
         (has_state(static_cast<int>(i)) ? naming_.state : naming_.rest)
-            .push_back(cat("self.", naming_.members[i], " = ", modules_[i]));
+            .push_back(cat("self.", naming_.members[i], " = ", naming_.modules[i]));
       } else if (static_cast<int>(i) == run[0]) {
         if (writing_.container == Writing::Container::kSequential) {
           sequential(run);
@@ -415,8 +418,9 @@ class Namer {
     std::string name = free_name(rng_.pick(kNames), members_);
     std::string text = cat("self.", name, " = nn.Sequential(\n");
     for (size_t k = 0; k < run.size(); ++k) {
-      text += cat("            ", modules_[static_cast<size_t>(run[k])], ",\n");
+      text += cat("            ", naming_.modules[static_cast<size_t>(run[k])], ",\n");
       rename_parameters(run[k], cat(name, "[", k, "]"));
+      naming_.owners[static_cast<size_t>(run[k])] = cat("self.", name, "[", k, "]");
     }
     naming_.state.push_back(text + "        )");
     written_by_last(run, name);
@@ -427,7 +431,7 @@ class Namer {
     static const Words kClasses = {"Block", "Stage", "Unit", "Body", "Inner", "Core"};
     std::string type = rng_.pick(kClasses), name = free_name(lower_case(type), members_);
     std::string all;
-    for (int id : run) all += modules_[static_cast<size_t>(id)] + "\n";
+    for (int id : run) all += naming_.modules[static_cast<size_t>(id)] + "\n";
     Words taken;
     for (const Argument& argument : naming_.arguments) {
       // Keywords are no names that are read: "stride=stride" reads it once.
@@ -444,12 +448,13 @@ class Namer {
     std::string init, kept, forward = "    def forward(self, x):\n";
     for (size_t k = 0; k < run.size(); ++k) {
       size_t at = static_cast<size_t>(run[k]);
-      std::string line = cat("        self.", naming_.members[at], " = ", modules_[at], "\n");
+      std::string line = cat("        self.", naming_.members[at], " = ", naming_.modules[at], "\n");
       init += line;
       if (has_state(run[k])) kept += line;
       bool last = k + 1 == run.size();
       forward += cat("        ", last ? "return " : "x = ", "self.", naming_.members[at], "(x)\n");
       rename_parameters(run[k], name + "." + naming_.members[at]);
+      if (has_state(run[k])) naming_.owners[at] = cat("self.", name, ".", naming_.members[at]);
     }
     naming_.classes = cat(head(writing_.named_super), init, "\n", forward, gap);
     naming_.new_classes = head(writing_.new_named_super) + kept;
@@ -461,7 +466,6 @@ class Namer {
   const Writing& writing_;
   Rng rng_;
   Naming naming_;
-  std::vector<std::string> modules_;                           // By node: the constructor, "" = none.
   std::set<std::string> taken_, members_, arguments_, sizes_;  // Names in use; sizes: as arguments.
   std::map<std::string, std::string> numbers_;                 // Arguments by "wanted name=literal".
 };

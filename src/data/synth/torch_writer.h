@@ -36,6 +36,8 @@ struct Naming {
   // By node and place holder ("a", "dim"): the argument that holds the number.
   std::map<std::pair<int, std::string>, std::string> scalars;
   std::vector<std::string> members;         // By node: what {self} is, "net" for a layer at the end of self.net.
+  std::vector<std::string> modules;         // By node: the constructor of its module, "" = none.
+  std::vector<std::string> owners;          // By node: where the solution, too, has that module: "self.conv", or "".
   std::vector<std::string> state;           // Lines of __init__ that make parameters: also the solution's.
   std::vector<std::string> rest;            // Lines of __init__ that make nothing with a state.
   std::string classes;                      // Helper classes of the source.

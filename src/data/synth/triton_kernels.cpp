@@ -140,7 +140,10 @@ void set_row_place(KernelText& kernel, const RowSpace& space, bool many) {
   place.flat = cat("row * ", n, " + cols");
   if (space.groups >= 0) {
     Shape rest(space.shape.begin() + 2, space.shape.end());
-    std::string per_row = space.groups == 0 ? kernel.size(space.shape[1]) : cat(space.groups);
+    std::string per_row = space.groups == 0            ? kernel.size(space.shape[1])
+                          : space.groups_owner.empty() ? cat(space.groups)
+                                                       : kernel.size("groups", space.groups_text());
+    const bool several = space.groups > 1 || !space.groups_owner.empty();
     place.at.resize(2);
     if (space.groups == 0) {
       place.at[0] = {cat("(row // ", per_row, ")"), outer_mask};
@@ -150,15 +153,15 @@ void set_row_place(KernelText& kernel, const RowSpace& space, bool many) {
     } else {
       Shape inner = rest;
       inner.insert(inner.begin(),
-                   {space.groups == 1 ? space.shape[1].text : cat("(", space.shape[1].text, " // ", space.groups, ")"),
+                   {several ? cat("(", space.shape[1].text, " // ", space.groups_text(), ")") : space.shape[1].text,
                     space.shape[1].full / space.groups, space.shape[1].tiny / space.groups});
       auto parts = kernel.take_apart("cols", inner, inner_mask);
       std::string channel = parts[0].text;
-      if (space.groups > 1) {
+      if (several) {
         channel = kernel.fresh("channel");
         kernel.head(channel, cat("(row % ", per_row, ") * ", kernel.size(inner[0]), " + ", parts[0].text));
       }
-      place.at[0] = {space.groups > 1 ? cat("(row // ", per_row, ")") : "row", outer_mask};
+      place.at[0] = {several ? cat("(row // ", per_row, ")") : "row", outer_mask};
       place.at[1] = {channel, many ? "mask" : inner_mask};
       place.at.insert(place.at.end(), parts.begin() + 1, parts.end());
     }

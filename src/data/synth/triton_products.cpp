@@ -73,15 +73,15 @@ std::string gemm_kernel(FileText& file, int index, std::vector<std::string>& hos
   std::string m_ok = cat("(", rm, " < ", m, ")"), n_ok = cat("(", rn, " < ", n, ")");
   std::vector<Coord> batch;
   if (batched) {
-    kernel.head("batch", cat("tl.program_id(", file.style.flat_programs ? 1 : 2, ")"));
-    batch = kernel.take_apart("batch", lead, "");
+    kernel.head("pid_b", cat("tl.program_id(", file.style.flat_programs ? 1 : 2, ")"));
+    batch = kernel.take_apart("pid_b", lead, "");
   } else if (!folded) {
     batch.resize(lead.size());
   }
   std::vector<Coord> row_coords = folded ? kernel.take_apart(rm, row_dims, m_ok) : batch;
   if (!folded) row_coords.push_back({rm, m_ok});
   kernel.line(cat("acc = tl.zeros((", bm, ", ", bn, "), dtype=tl.float32)"));
-  std::string step = kernel.fresh("k0");
+  const std::string step = simple ? kernel.fresh("k0") : "k0";
   kernel.open(cat("for ", step, " in range(0, ", k, ", ", bk, "):"));
   std::string ka = kernel.assign("ka", cat("(", step, " + ", rk, ")[None, :]"));
   std::string kb = kernel.assign("kb", cat("(", step, " + ", rk, ")[:, None]"));

@@ -39,51 +39,85 @@ FlatGrid flat_grid(KernelText& kernel, const KernelPlan& plan) {
   return out;
 }
 
+// The window along one dimension: numbers, or constants of the kernel that the wrapper reads from the module.
+struct Axis {
+  std::string kernel, stride, padding, dilation;
+};
+Axis axis_of(KernelText& kernel, int id, size_t dim) {
+  const Node& node = kernel.graph()[id];
+  const Window& w = node.windows[dim];
+  auto read = kernel.file().windows.find(id);
+  if (read == kernel.file().windows.end()) return {cat(w.kernel), cat(w.stride), cat(w.padding), cat(w.dilation)};
+  size_t letter = dim + 3 - node.windows.size();
+  auto constant = [&](const char* upper, const char* lower) {
+    return kernel.fixed_size(cat(upper, "DHW"[letter]), cat(lower, "dhw"[letter], read -> second.suffix));
+  };
+  std::string size = constant("K", "k"), stride = constant("S", "s"), padding = constant("P", "p");
+  return {size, stride, padding, read->second.dilation ? constant("D", "d") : "1"};
+}
+
+// Elements of the window, as a factor; "1" where nothing is read.
+std::string all_taps(KernelText& kernel, int id, size_t from = 0) {
+  const Node& node = kernel.graph()[id];
+  std::string out;
+  int64_t count = 1;
+  for (size_t s = from; s < node.windows.size(); ++s) {
+    out += cat(out.empty() ? "" : " * ", axis_of(kernel, id, s).kernel);
+    count *= node.windows[s].kernel;
+  }
+  if (!kernel.file().windows.count(id)) return cat(count);
+  return out.find('*') == std::string::npos ? out : "(" + out + ")";
+}
+
 // The input position that tap `tap` ("" = the only one) of output position `at` reads along dimension `dim`. What must
 // hold for it to lie inside joins `ok`.
-std::string read_position(KernelText& kernel, const Node& node, size_t dim, const std::string& at,
-                          const std::string& tap, std::string& ok) {
-  const Window& w = node.windows[dim];
+std::string read_position(KernelText& kernel, int id, size_t dim, const std::string& at, const std::string& tap,
+                          std::string& ok) {
+  const Node& node = kernel.graph()[id];
+  const Axis w = axis_of(kernel, id, dim);
   std::string axis = axis_name(dim, node.windows.size());
   std::string size = kernel.size(kernel.graph()[node.operands[0]].shape[dim + 2]);
-  std::string step = w.dilation > 1 ? cat(" * ", w.dilation) : "";
+  std::string step = w.dilation == "1" ? "" : cat(" * ", w.dilation);
+  bool padded = w.padding != "0", strided = w.stride != "1";
   if (is_transposed(node)) {
-    std::string text = cat(at, w.padding ? cat(" + ", w.padding) : "", tap.empty() ? "" : cat(" - ", tap, step));
+    std::string text = cat(at, padded ? cat(" + ", w.padding) : "", tap.empty() ? "" : cat(" - ", tap, step));
     std::string name = text == at ? at : kernel.assign("from" + axis, text);
     ok += cat(" & (", name, " >= 0)");
-    if (w.stride > 1) {
+    if (strided) {
       ok += cat(" & (", name, " % ", w.stride, " == 0)");
       name = kernel.assign("in" + axis, cat(name, " // ", w.stride));
     }
     ok += cat(" & (", name, " < ", size, ")");
     return name;
   }
-  std::string text = cat(at, w.stride > 1 ? cat(" * ", w.stride) : "", tap.empty() ? "" : cat(" + ", tap, step),
-                         w.padding ? cat(" - ", w.padding) : "");
+  std::string text = cat(at, strided ? cat(" * ", w.stride) : "", tap.empty() ? "" : cat(" + ", tap, step),
+                         padded ? cat(" - ", w.padding) : "");
   std::string name = text == at ? at : kernel.assign("in" + axis, text);
-  if (w.padding) ok += cat(" & (", name, " >= 0) & (", name, " < ", size, ")");
+  if (padded) ok += cat(" & (", name, " >= 0) & (", name, " < ", size, ")");
   return name;
 }
 
 // Opens a loop for each dimension whose window has several taps; returns the names of the taps.
-std::vector<std::string> open_taps(KernelText& kernel, const Node& node, size_t& loops) {
+std::vector<std::string> open_taps(KernelText& kernel, int id, size_t& loops) {
+  const Node& node = kernel.graph()[id];
   std::vector<std::string> taps;
-  const char* range = node.taps() <= kUnrolledTaps ? "tl.static_range" : "range";
+  const char* range = node.taps() <= kUnrolledTaps && !kernel.file().windows.count(id) ? "tl.static_range" : "range";
   for (size_t s = 0; s < node.windows.size(); ++s) {
-    taps.emplace_back(node.windows[s].kernel > 1 ? cat("k", axis_name(s, node.windows.size())[1]) : "");
+    const Axis axis = axis_of(kernel, id, s);
+    taps.emplace_back(axis.kernel == "1" ? "" : cat("k", axis_name(s, node.windows.size())[1]));
     if (taps.back().empty()) continue;
-    kernel.open(cat("for ", taps.back(), " in ", range, "(0, ", node.windows[s].kernel, "):"));
+    kernel.open(cat("for ", taps.back(), " in ", range, "(0, ", axis.kernel, "):"));
     ++loops;
   }
   return taps;
 }
 
 // The positions of all taps as coordinates of the input, behind batch and channel.
-void read_positions(KernelText& kernel, const Node& node, const std::vector<Coord>& out,
-                    const std::vector<std::string>& taps, Place& source) {
+void read_positions(KernelText& kernel, int id, const std::vector<Coord>& out, const std::vector<std::string>& taps,
+                    Place& source) {
   std::string ok = out[0].mask;
   for (size_t s = 0; s < taps.size(); ++s) {
-    source.at.push_back({read_position(kernel, node, s, out[s].text, taps[s], ok), out[0].mask});
+    source.at.push_back({read_position(kernel, id, s, out[s].text, taps[s], ok), out[0].mask});
   }
   if (ok == out[0].mask) return;
   kernel.line("ok = " + ok);
@@ -97,23 +131,34 @@ std::string with_bias(KernelText& kernel, const Node& node, const Coord& channel
   return kernel.assign("acc", cat("acc + ", kernel.value(node.operands[2], bias)));
 }
 
-Dim share(const Dim& dim, int64_t groups) {
-  return groups <= 1 ? dim : Dim{cat("(", dim.text, " // ", groups, ")"), dim.full / groups, dim.tiny / groups};
+Dim share(const Dim& dim, int64_t groups, const std::string& by = "") {
+  if (groups <= 1 && by.empty()) return dim;
+  int64_t count = groups == 0 ? dim.full : groups, tiny = groups == 0 ? dim.tiny : groups;
+  return {cat("(", dim.text, " // ", by.empty() ? cat(groups) : by, ")"), dim.full / count, dim.tiny / tiny};
 }
 
 // Each element sums its own window over the input channels of its group.
 std::string direct_conv(FileText& file, int index, std::vector<std::string>& host) {
   const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
-  const Node& node = file.plan.graph[plan.anchor];
-  const Shape& from = file.plan.graph[node.operands[0]].shape;
-  const Shape& weights = file.plan.graph[node.operands[1]].shape;
+  const TensorGraph& graph = file.plan.graph;
+  const Node& node = graph[plan.anchor];
+  const Shape& from = graph[node.operands[0]].shape;
   KernelText kernel(file, index, kernel_name(file, plan, "conv_kernel"));
   FlatGrid flat = flat_grid(kernel, plan);
   const std::vector<Coord>& at = flat.place.at;
   int64_t groups = node.ints.at("groups");  // 0: each channel by itself.
+  auto read = file.windows.find(plan.anchor);
+  std::string by = read != file.windows.end() && read->second.groups ? read->second.owner + ".groups" : "";
   Coord in = {"ci", "mask"}, weight_in = {"ci", ""}, weight_out = {at[1].text, ""};
-  if (groups > 1) {
-    std::string per_out = kernel.size(share(node.shape[1], groups)), per_in = kernel.size(share(from[1], groups));
+  const Dim out_share = share(node.shape[1], groups, by), in_share = share(from[1], groups, by);
+  Shape weights = graph[node.operands[1]].shape;
+  if (!by.empty()) {
+    kernel.size("per_out", shape_text({out_share}));
+    kernel.size("per_in", shape_text({in_share}));
+    weights[1] = is_transposed(node) ? out_share : in_share;
+  }
+  if (groups > 1 || !by.empty()) {
+    std::string per_out = kernel.size(out_share), per_in = kernel.size(in_share);
     std::string first = kernel.fresh("first");
     kernel.head(first, cat(at[1].text, " // ", per_out, " * ", per_in));
     in.text = cat("(", first, " + ci)");
@@ -121,17 +166,21 @@ std::string direct_conv(FileText& file, int index, std::vector<std::string>& hos
   }
   kernel.line(cat("acc = tl.zeros((", flat.block, ",), dtype=tl.float32)"));
   size_t loops = 0;
-  if (groups == 0) {
+  if (groups == 0 && by.empty()) {
     in = at[1];
     weight_in = {};
   } else {
-    kernel.open(cat("for ci in range(0, ", kernel.size(share(from[1], groups)), "):"));
+    kernel.open(cat("for ci in range(0, ", kernel.size(in_share), "):"));
     ++loops;
   }
-  auto taps = open_taps(kernel, node, loops);
+  auto taps = open_taps(kernel, plan.anchor, loops);
   Place source, weight;
   source.at = {at[0], in};
-  read_positions(kernel, node, {at.begin() + 2, at.end()}, taps, source);
+  read_positions(kernel, plan.anchor, {at.begin() + 2, at.end()}, taps, source);
+  if (read != file.windows.end()) {
+    for (size_t s = 0; s < taps.size(); ++s)
+      weights[s + 2] = {axis_of(kernel, plan.anchor, s).kernel, node.windows[s].kernel, node.windows[s].kernel};
+  }
   weight.at =
       is_transposed(node) ? std::vector<Coord>{{in.text, ""}, weight_out} : std::vector<Coord>{weight_out, weight_in};
   for (const std::string& tap : taps) weight.at.push_back({tap.empty() ? "0" : tap, ""});
@@ -153,13 +202,20 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   const Shape& shape = node.shape;
   const Shape& from = graph[node.operands[0]].shape;
   KernelText kernel(file, index, kernel_name(file, plan, "conv_kernel"));
-  int64_t taps = node.taps();
+  auto read = file.windows.find(plan.anchor);
   std::string bm = kernel.constant("BM", cat(file.style.tile * 2)), bn = kernel.constant("BN", "16"),
               bk = kernel.constant("BK", "16");
   Shape pixels = shape;
   pixels.erase(pixels.begin() + 1);
   std::string count = kernel.size("n_pixels", shape_text({product(pixels)})), channels = kernel.size(shape[1]);
-  std::string depth = kernel.size("depth", taps == 1 ? shape_text({from[1]}) : cat(from[1].text, " * ", taps));
+  const std::string taps = all_taps(kernel, plan.anchor);
+  std::string in_host = taps;  // As the wrapper says it.
+  if (read != file.windows.end()) {
+    in_host.clear();
+    for (size_t s = 0; s < node.windows.size(); ++s)
+      in_host += cat(s ? " * k" : "k", "dhw"[s + 3 - node.windows.size()], read -> second.suffix);
+  }
+  std::string depth = kernel.size("k_total", taps == "1" ? shape_text({from[1]}) : cat(from[1].text, " * ", in_host));
   std::string p = kernel.fresh("pixel"), co = kernel.fresh("co");
   kernel.head(p, cat("(tl.program_id(0) * ", bm, " + tl.arange(0, ", bm, "))[:, None]"));
   kernel.head(co, cat("(tl.program_id(1) * ", bn, " + tl.arange(0, ", bn, "))[None, :]"));
@@ -171,25 +227,25 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   std::string kk = kernel.assign("kk", cat("k0 + tl.arange(0, ", bk, ")"));
   std::string ka = kernel.assign("ka", kk + "[None, :]"), kb = kernel.assign("kb", kk + "[:, None]");
   std::vector<std::string> tap;
-  int64_t behind = taps;
-  for (const Window& window : node.windows) {
-    std::string text = cat(ka, " % ", behind);
-    behind /= window.kernel;
-    if (behind > 1) text = cat("(", text, ") // ", behind);
-    tap.push_back(window.kernel > 1 ? cat("(", text, ")") : "");
+  for (size_t d = 0; d < node.windows.size(); ++d) {
+    std::string size = axis_of(kernel, plan.anchor, d).kernel, behind = "1";
+    if (d + 1 < node.windows.size()) behind = all_taps(kernel, plan.anchor, d + 1);
+    std::string text = cat(ka, " % ", all_taps(kernel, plan.anchor, d));
+    if (behind != "1") text = cat("(", text, ") // ", behind);
+    tap.push_back(size == "1" ? "" : cat("(", text, ")"));
   }
   Place source;
   std::string inside = cat(p_ok, " & (", ka, " < ", depth, ")");
-  source.at = {{coords[0].text, inside}, {taps == 1 ? ka : cat("(", ka, " // ", taps, ")"), inside}};
+  source.at = {{coords[0].text, inside}, {taps == "1" ? ka : cat("(", ka, " // ", taps, ")"), inside}};
   std::vector<Coord> out_at(coords.begin() + 1, coords.end());
   for (Coord& coord : out_at) coord.mask = inside;
-  read_positions(kernel, node, out_at, tap, source);
+  read_positions(kernel, plan.anchor, out_at, tap, source);
   bool raw = in_memory(file, index, node.operands[0]);
   std::string a = tile_of(kernel, node.operands[0], source, raw, "a_tile");
   std::string offset = cat(co, " * ", depth, " + ", kb);
   if (is_transposed(node)) {
-    offset = taps == 1 ? cat(kb, " * ", channels, " + ", co)
-                       : cat("(", kb, " // ", taps, " * ", channels, " + ", co, ") * ", taps, " + ", kb, " % ", taps);
+    offset = taps == "1" ? cat(kb, " * ", channels, " + ", co)
+                         : cat("(", kb, " // ", taps, " * ", channels, " + ", co, ") * ", taps, " + ", kb, " % ", taps);
   }
   std::string text = kernel.load(node.operands[1], offset, cat(c_ok, " & (", kb, " < ", depth, ")"));
   if (raw) text = replace_all(text, ".to(tl.float32)", "");
@@ -218,15 +274,15 @@ std::string window_kernel(FileText& file, int index, std::vector<std::string>& h
   const std::vector<Coord>& at = flat.place.at;
   kernel.line(cat("acc = tl.full((", flat.block, ",), ", node.op->fill, ", tl.float32)"));
   size_t loops = 0;
-  auto taps = open_taps(kernel, node, loops);
+  auto taps = open_taps(kernel, plan.anchor, loops);
   Place source;
   source.at = {at[0], at[1]};
-  read_positions(kernel, node, {at.begin() + 2, at.end()}, taps, source);
+  read_positions(kernel, plan.anchor, {at.begin() + 2, at.end()}, taps, source);
   std::string v = kernel.value(node.operands[0], source);
   kernel.line(cat("v = tl.where(", source.at[2].mask, ", ", v, ", ", node.op->fill, ")"));
   kernel.line("acc = " + node.op->triton);
   for (size_t i = 0; i < loops; ++i) kernel.close();
-  std::string result = replace_all(node.op->finish, "{taps}", cat(node.taps()));
+  std::string result = replace_all(node.op->finish, "{taps}", all_taps(kernel, plan.anchor));
   kernel.set(plan.anchor, result == "acc" ? result : kernel.assign("pooled", result));
   store_all(kernel, plan, flat.place, node.shape);
   launch(kernel, flat.grid, host);
@@ -236,7 +292,10 @@ std::string window_kernel(FileText& file, int index, std::vector<std::string>& h
 std::string conv_kernel(FileText& file, int index, std::vector<std::string>& host) {
   const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
   bool one_group = file.plan.graph[plan.anchor].ints.at("groups") == 1;
-  return file.style.implicit_gemm && one_group ? implicit_gemm_conv(file, index, host) : direct_conv(file, index, host);
+  auto read = file.windows.find(plan.anchor);
+  bool grouped = read != file.windows.end() && read->second.groups;
+  return file.style.implicit_gemm && one_group && !grouped ? implicit_gemm_conv(file, index, host)
+                                                           : direct_conv(file, index, host);
 }
 
 }  // namespace tritonrl::graphs

@@ -84,23 +84,39 @@ Style draw_style(bool plain, bool gpu_sizes, Rng rng) {
 void draw_schedule(Style& style, bool gpu_sizes, Rng rng) {
   auto flag = [&](double p) { return rng.uniform() < p; };
   using Sizes = std::vector<int64_t>;
-  style.pass_scalars = flag(0.6);
+  style.pass_scalars = flag(0.85);
   style.autotune = flag(0.12);
   if (flag(0.5)) style.num_warps = rng.pick(Sizes{1, 2, 4, 4, 8});
   if (flag(0.3)) style.num_stages = rng.pick(Sizes{1, 2, 3, 4});
   style.rows = rng.pick(Sizes{2, 4, 8});
   style.block = rng.pick(gpu_sizes ? Sizes{512, 1024, 2048, 4096} : Sizes{256, 512, 1024, 1024, 2048});
   style.tile = rng.pick(gpu_sizes ? Sizes{32, 64} : Sizes{16, 32, 32, 64});
+  style.read_modules = flag(0.85);
 }
 
-std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style,
+std::string triton_solution(const TensorGraph& given, const Naming& naming, const Style& style,
                             const Writing* writing) {
+  TensorGraph graph = given;
+  std::map<int, ReadWindow> windows;
+  bool read = style.read_modules && writing != nullptr;
+  if (read) windows = read_windows(graph, naming);
   auto plan = plan_kernels(graph);
   if (!plan || plan->kernels.empty()) return "";
-  FileText file{*plan, naming, style, {}, {}, {}};
+  FileText file{*plan, naming, style, {}, {}, {}, {}};
+  for (size_t i = 0; i < plan->graph.nodes.size(); ++i) {
+    if (auto it = windows.find(plan->from[i]); it != windows.end())
+      file.windows.emplace(static_cast<int>(i), it->second);
+  }
+  for (KernelPlan& kernel : plan->kernels) {
+    int from = plan->from[static_cast<size_t>(kernel.anchor)];
+    if (read && from >= 0 && kernel.space.groups > 0 && graph[from].op->name == "group_norm")
+      kernel.space.groups_owner = naming.owners[static_cast<size_t>(from)];
+  }
   std::vector<std::string> host, kernels;
   std::string device = naming.values[static_cast<size_t>(naming.inputs[0])];
   for (size_t k = 0; k < plan->kernels.size(); ++k) {
+    if (auto it = file.windows.find(plan->kernels[k].anchor); it != file.windows.end())
+      host.insert(host.end(), it->second.lines.begin(), it->second.lines.end());
     for (int id : plan->kernels[k].stores) {
       const Node& node = plan->graph[id];
       std::string type = torch_name(node.type);
@@ -133,6 +149,11 @@ std::string triton_solution(const TensorGraph& graph, const Naming& naming, cons
   body += cat("        return ", join(outputs, ", "), "\n");
   std::string text = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.language as tl\n";
   for (const std::string& name : file.helper_order) text += cat("\n\n@triton.jit\ndef ", name, file.helpers[name]);
+  for (const auto& [name, count] : {std::pair("pair", 2), std::pair("triple", 3)}) {
+    if (body.find(cat(" = ", name, "(")) == std::string::npos) continue;
+    std::vector<std::string> same(static_cast<size_t>(count), "v");
+    text += cat("\n\ndef ", name, "(v):\n    return (", join(same, ", "), ") if isinstance(v, int) else v\n");
+  }
   for (const std::string& kernel : kernels) text += "\n\n" + kernel;
   if (writing == nullptr) {
     return cat(text, "\n\nclass ModelNew(nn.Module):\n", naming.constructor, "    def forward(self, ",

@@ -33,7 +33,8 @@ struct Style {
   bool pass_scalars = false;  // Numbers that are arguments of __init__ are arguments of the kernel, not part of it.
   bool autotune = false;      // Flat and row kernels: from two or three configurations.
   int64_t num_warps = 0, num_stages = 0;
-  int64_t rows = 0;  // Rows per program, with many_rows.
+  int64_t rows = 0;           // Rows per program, with many_rows.
+  bool read_modules = false;  // Windows and groups are read from the module, not written into the kernel.
 };
 Style draw_style(bool plain, bool gpu_sizes, Rng rng);
 void draw_schedule(Style& style, bool gpu_sizes, Rng rng);

@@ -38,6 +38,7 @@ struct Writing {
   bool defaults = false;       // Hyper-parameters may have default values, which get_init_inputs() may leave out.
   bool bound_inputs = false;   // get_inputs() gives every tensor a name first.
   bool wide = false;           // Two blank lines between definitions.
+  bool pools_kept = false;     // The solution has the pools, too, and reads their windows.
   bool one_name = false, nested = false, one_line = false;
   double arguments = 0;  // Chance that a number becomes an argument of __init__.
   double listed = 0;     // Chance that what PyTorch takes anyway ("stride=1") is written.

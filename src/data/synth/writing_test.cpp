@@ -228,5 +228,49 @@ TEST(Writing, EveryFormIsOfItsOperator) {
   EXPECT_GE(ways, 150);
 }
 
+// A layer first, then what networks do with it: second operands are mostly the module's own.
+TEST(Layers, BeginWithAConvolutionOrALinearLayer) {
+  SynthConfig config;
+  config.level1_share = config.fusion_share = 0;
+  config.layer_share = 1;
+  config.only_covered = true;
+  int64_t own = 0, binary = 0;
+  for (const Task& task : drawn(config, 300)) {
+    EXPECT_TRUE(task.name.rfind("conv", 0) == 0 || task.name.rfind("depthwise_conv2d", 0) == 0 ||
+                task.name.rfind("linear", 0) == 0)
+        << task.name;
+    EXPECT_GE(task.difficulty, 3);
+    binary += std::regex_search(task.name, std::regex("_(add|sub|mul)(_|$)"));
+    own += holds(task.source, "nn.Parameter(");
+  }
+  EXPECT_GT(own, 60);
+  EXPECT_GT(own, binary / 2);
+}
+
+// Where the wrapper reads every window from its module, no number of one is left in the kernels.
+TEST(Layers, WindowsAreReadFromTheModule) {
+  SynthConfig config;
+  config.level1_share = config.fusion_share = 0;
+  config.layer_share = 1;
+  config.only_covered = true;
+  int64_t whole = 0, convolutions = 0;
+  for (const Task& task : drawn(config, 300)) {
+    auto count = [](const std::string& text, const char* pattern) {
+      const std::regex wanted(pattern);
+      return std::distance(std::sregex_iterator(text.begin(), text.end(), wanted), std::sregex_iterator());
+    };
+    auto windows =
+        count(task.source, "nn\\.Conv|nn\\.MaxPool|nn\\.AvgPool|F\\.max_pool|F\\.avg_pool|functional\\.(avg|max)_pool");
+    convolutions += holds(task.source, "nn.Conv");
+    if (windows == 0 || count(task.solution, "self\\.[^ ]+\\.kernel_size") != windows) continue;
+    ++whole;
+    const std::string kernels = task.solution.substr(0, task.solution.find("class ModelNew"));
+    EXPECT_EQ(count(kernels, "range\\(0, [0-9]"), 0) << task.solution;
+    EXPECT_TRUE(holds(kernels, "KW: tl.constexpr")) << task.solution;
+    EXPECT_GE(count(task.solution, "\n        out_w[0-9]? = \\("), windows) << task.solution;
+  }
+  EXPECT_GT(whole, convolutions / 2);
+}
+
 }  // namespace
 }  // namespace tritonrl::graphs::writing_test

@@ -14,6 +14,7 @@ namespace {
 struct RoleSizes {
   std::vector<std::string> names;
   std::vector<int64_t> small, tiny, gpu;
+  std::vector<int64_t> tiny_on_gpu = {};  // Where other tiny sizes let more groups of channels fit.
 };
 
 // Small: one launch of at most 32 programs for Triton's interpreter. Odd and prime sizes on purpose: masks must matter.
@@ -33,8 +34,9 @@ const RoleSizes& sizes_of(Role role) {
       {{"D", "E", "K", "DIM", "HIDDEN"},
        {16, 24, 31, 32, 40, 48, 53, 64, 80},
        {7, 9, 10, 11},
-       {256, 384, 512, 768, 1024}},
-      {{"C", "CHANNELS"}, {3, 4, 5, 6, 8, 12}, {4, 6}, {16, 32, 48, 64}},
+       {256, 384, 512, 768, 1024},
+       {7, 9, 10, 11, 16, 24}},
+      {{"C", "CHANNELS"}, {3, 4, 5, 6, 8, 12}, {4, 6}, {3, 8, 16, 16, 32, 32, 48, 64}, {8, 16}},
       {{"H", "HEIGHT"}, {7, 8, 9, 11, 12, 14}, {7, 9}, {28, 32, 56, 64}},
       {{"W", "WIDTH"}, {7, 8, 10, 13, 15, 16}, {8, 10}, {28, 30, 56, 64}},
       {{"H", "HEADS"}, {2, 3}, {2}, {8, 12, 16}},
@@ -43,7 +45,7 @@ const RoleSizes& sizes_of(Role role) {
       {{"D", "DEPTH"}, {4, 5}, {4, 5}, {8, 12, 16}},
       {{"H", "HEIGHT"}, {5, 6, 7}, {5, 6}, {16, 24, 28, 32}},
       {{"W", "WIDTH"}, {5, 6, 7, 8}, {5, 7}, {16, 20, 30, 32}},
-      {{"C", "CHANNELS"}, {2, 3, 4, 6}, {2, 4}, {16, 32, 48}},
+      {{"C", "CHANNELS"}, {2, 3, 4, 6}, {2, 4}, {3, 8, 16, 32, 48}, {4, 8}},
   };
   return all[static_cast<size_t>(role)];
 }
@@ -71,7 +73,8 @@ Dim Draft::symbol(Role role) {
     }
     return value;
   };
-  Dim dim{name, differing(gpu_ ? sizes.gpu : sizes.small, false), differing(sizes.tiny, true)};
+  Dim dim{name, differing(gpu_ ? sizes.gpu : sizes.small, false),
+          differing(gpu_ && !sizes.tiny_on_gpu.empty() ? sizes.tiny_on_gpu : sizes.tiny, true)};
   graph.symbols[name] = dim;
   return dim;
 }

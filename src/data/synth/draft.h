@@ -15,6 +15,7 @@ namespace tritonrl::graphs {
 
 constexpr int kSamples = 256;
 constexpr int kMaxInputs = 4, kMaxPlainInputs = 3;
+constexpr int64_t kLongestRow = 65536;  // One program of a row kernel holds one in registers.
 
 // Roles of dimensions: they decide names and sizes.
 enum class Role {

@@ -11,8 +11,7 @@ namespace tritonrl::graphs {
 
 namespace {
 
-constexpr int64_t kRowSamples = 512;   // Longest row that is simulated.
-constexpr int64_t kLongestRow = 8192;  // A row kernel holds one in registers.
+constexpr int64_t kRowSamples = 512;  // Longest row that is simulated.
 
 bool in_domain(const Operator& op, const std::vector<const Values*>& operands) {
   const Values& first = *operands[0];

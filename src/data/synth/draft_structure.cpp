@@ -49,7 +49,8 @@ int build_layer_norm(Draft& draft, const Operator& op, int x) {
   }
   node.numbers = draft.pick(op.attributes);
   node.operands = {x};
-  bool weight = draft.chance(0.75), bias = weight && !rms && draft.chance(0.8);
+  bool weight = draft.chance(draft.plain ? 0.75 : 0.92);
+  bool bias = weight && !rms && draft.chance(draft.plain ? 0.8 : 0.95);
   node.member = draft.member(draft.plain || draft.chance(0.6) ? "norm" : rms ? "rms" : "ln");
   std::string sizes = over == 1 ? "{0}" : "({0}, {1})";
   std::string eps = !rms && node.numbers[0] == 1e-5 ? "" : cat(", eps=", python_float(node.numbers[0]));
@@ -76,19 +77,20 @@ int build_group_norm(Draft& draft, const Operator& op, int x) {
   int64_t groups = 1;
   if (!instance) {
     std::vector<int64_t> fitting;
-    for (int64_t g : {1, 2, 3, 4}) {
+    for (int64_t g :
+         draft.plain ? std::vector<int64_t>{1, 2, 3, 4} : std::vector<int64_t>{1, 2, 2, 3, 4, 4, 8, 8, 16}) {
       if (channels.full % g == 0 && channels.tiny % g == 0) fitting.push_back(g);
     }
     groups = draft.pick(fitting);
-    if (product(rest).full * channels.full / groups > 8192) return -1;
-  } else if (product(rest).full > 8192) {
+    if (product(rest).full * channels.full / groups > kLongestRow) return -1;
+  } else if (product(rest).full > kLongestRow) {
     return -1;
   }
   node.numbers = draft.pick(op.attributes);
   node.operands = {x};
   node.ints["groups"] = instance ? 0 : groups;
   for (int i = 1; i < rank; ++i) node.dims.push_back(i);
-  bool weight = draft.chance(0.7);
+  bool weight = draft.chance(draft.plain ? 0.7 : instance ? 0.35 : 0.93);
   node.member = draft.member(instance ? "norm" : "gn");
   node.module =
       instance ? cat("nn.InstanceNorm", rank - 2, "d({0}", weight ? ", affine=True" : "", draft.type_argument(), ")")
@@ -137,10 +139,10 @@ int build_matmul(Draft& draft, const Operator& op, int x) {
   bool batched = op.name == "bmm";
   size_t rank = left.size();
   if ((batched && rank != 3) || rank < 2 || rank > 4 || (!batched && rank != 2)) return -1;
-  bool transposed = op.name == "matmul" && draft.chance(0.3);
+  bool transposed = op.name == "matmul" && draft.chance(0.3), square = !draft.plain && draft.chance(0.12);
   Dim inner = left[rank - 1];
   if (inner.is_one() || inner.full < 3 || left[rank - 2].is_one()) return -1;
-  Dim columns = draft.symbol(Role::kFeatures);
+  Dim columns = square ? inner : draft.symbol(Role::kFeatures);
   Shape right(left.begin(), left.end() - 2);
   right.push_back(transposed ? columns : inner);
   right.push_back(transposed ? inner : columns);
@@ -248,7 +250,7 @@ int build_linear(Draft& draft, const Operator& op, int x) {
   if (inner.is_one() || inner.full < 3) return -1;
   if (product(Shape(node.shape.begin(), node.shape.end() - 1)).is_one()) return -1;  // One row is no product.
   Dim columns = draft.symbol(Role::kFeatures);
-  bool bias = draft.chance(0.7);
+  bool bias = draft.chance(draft.plain ? 0.7 : 0.88);
   node.member = draft.member(draft.one_of({"linear", "fc", "proj"}));
   node.module = cat("nn.Linear({0}, {1}", bias ? "" : ", bias=False", draft.type_argument(), ")");
   node.module_dims = {inner, columns};

@@ -159,7 +159,7 @@ int build_conv(Draft& draft, const Operator& op, int x) {
     return groups == 1 ? dim : Dim{cat("(", dim.text, " // ", groups, ")"), dim.full / groups, dim.tiny / groups};
   };
   // With groups, nothing but the bias tells the solution how many channels come out of a transposed one.
-  bool bias = draft.chance(0.6) || (transposed && groups > 1);
+  bool bias = draft.chance(0.8) || (transposed && groups > 1);
   node.ints = {{"groups", depthwise ? 0 : groups}, {"bias", bias}, {"transposed", transposed}};
   node.member = draft.member(transposed ? draft.one_of({"conv_transpose", "deconv", "up"})
                                         : draft.one_of({"conv", "conv", "conv", "conv1"}));

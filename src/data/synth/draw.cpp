@@ -33,7 +33,11 @@ int first_input(Draft& draft) {
   double draw = draft.plain ? 0.2 : draft.rng.uniform();
   bool positive = draft.chance(draft.plain ? 0.06 : 0.15);
   if (draw < 0.12) return draft.input({draft.symbol(Role::kLong)}, positive);
-  if (draw < 0.45) return draft.input({draft.symbol(Role::kRows), draft.symbol(Role::kColumns)}, positive);
+  if (draw < 0.45) {
+    Dim rows = draft.symbol(Role::kRows);
+    if (!draft.plain && draft.chance(0.06)) return draft.input({rows, rows}, positive);
+    return draft.input({rows, draft.symbol(Role::kColumns)}, positive);
+  }
   if (draw < 0.70) {
     Dim batch = draft.symbol(Role::kBatch), time = draft.symbol(Role::kTime), features = draft.symbol(Role::kFeatures);
     return draft.input(draft.chance(0.1) ? Shape{batch, Dim(), features} : Shape{batch, time, features}, positive);
@@ -61,7 +65,7 @@ int first_input(Draft& draft) {
 }
 
 // The operator before says which may follow: casts and movement in a row are noise.
-bool may_follow(const Draft& draft, const Operator& op, int x) {
+bool may_follow(Draft& draft, const Operator& op, int x) {
   const Operator* before = draft.graph[x].op;
   if (draft.plain) {
     bool needs_positive = op.domain == Domain::kNotNegative || op.domain == Domain::kPositive;
@@ -70,7 +74,8 @@ bool may_follow(const Draft& draft, const Operator& op, int x) {
     if (before == nullptr && (draft.values(x).low > 0) != needs_positive) return false;
   }
   if (before == nullptr) return true;
-  if (before->name == op.name && op.family != "matmul" && op.family != "conv") return false;
+  bool again = draft.layered && op.family == "elementwise" && op.arity == 1 && draft.rng.below(3) == 0;
+  if (before->name == op.name && op.family != "matmul" && op.family != "conv" && !again) return false;
   return !(before->family == op.family && (op.family == "movement" || op.family == "cast" || op.family == "norm" ||
                                            op.family == "softmax" || op.family == "loss" || op.family == "scan"));
 }
@@ -306,6 +311,14 @@ int first_layer(Draft& d) {
       "conv_transpose2d", "conv_transpose3d", "conv_transpose3d", "conv_transpose3d", "conv_transpose3d",
       "conv1d",           "conv_transpose1d", "depthwise_conv2d"};
   const std::string& layer = d.pick(kLayers);
+  if (layer == "linear" && d.chance(0.12)) {  // A product with a weight of its own.
+    int x = rows_input(d);
+    Dim columns = d.symbol(Role::kFeatures);
+    bool transposed = d.chance(0.6);
+    Shape shape = transposed ? Shape{columns, d.shape(x)[1]} : Shape{d.shape(x)[1], columns};
+    return matmul_of(d, x, d.parameter(shape, "torch.randn({shape})", d.member(d.one_of({"weight", "weight", "w"}))),
+                     transposed);
+  }
   if (layer == "linear") return apply(d, "linear", d.chance(0.85) ? rows_input(d) : tokens_input(d));
   int spatial = spatial_dims(must(layer.c_str()));
   return apply(d, layer.c_str(), spatial == 1 ? signal_input(d) : spatial == 2 ? image_input(d) : volume_input(d));
@@ -361,6 +374,7 @@ std::vector<Weighted> followers() {
                                                                         {"log_softmax", 1},
                                                                         {"dropout", 2},
                                                                         {"linear", 3},
+                                                                        {"double", 2},
                                                                         {"square", 1},
                                                                         {"abs", 1},
                                                                         {"exp", 1}};

@@ -110,6 +110,7 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   if (!graph) return std::nullopt;
   Task task;
   bool literal_sizes = false;
+  std::vector<std::string> fixed;  // Sizes that stand where nobody rebinds them.
   task.graph_hash = graph->hash();
   if (!may_come(parse(task.graph_hash)) || !wanted(*graph)) return std::nullopt;
   Style style = draw_style(draw.plain, draw.gpu_sizes, draws.at("style"));
@@ -119,20 +120,22 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
     task.source = torch_source(*graph, naming, draws.at("source"));
   } else {
     Writing writing = draw_writing(draws.at("writing"));
-    graph = with_named_sizes(*graph, writing, draws.at("sizes"));
+    graph = with_named_members(with_named_sizes(*graph, writing, draws.at("sizes")), draws.at("members"));
     draw_schedule(style, draw.gpu_sizes, draws.at("schedule"));
     writing.pools_kept = style.read_modules;
     Naming naming = name_as_people(*graph, writing, draws.at("names"));
     task.solution = triton_solution(*graph, naming, style, &writing);
     task.source = people_source(*graph, naming, writing, draws.at("source"));
-    literal_sizes = writing.sizes == Writing::Sizes::kLiteral;
+    literal_sizes = writing.sizes == Writing::Sizes::kLiteral || writing.sizes == Writing::Sizes::kTuple;
+    if (writing.spatial_line) fixed = spatial_symbols(*graph);
   }
   if (task.solution.empty() && config_.only_covered) return std::nullopt;
   task.difficulty = graph->compute_nodes();
   task.level = task.difficulty == 1 ? 1 : 2;
   task.name = graph->name();
   for (const auto& [name, dim] : graph->symbols) {
-    if (!literal_sizes) task.tiny[name] = dim.tiny;
+    bool bound = literal_sizes || std::find(fixed.begin(), fixed.end(), name) != fixed.end();
+    if (!bound) task.tiny[name] = dim.tiny;
   }
   task.origin = cat("synth graphs seed ", config_.seed);
   task.licence = "Apache-2.0";

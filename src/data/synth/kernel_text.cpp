@@ -93,7 +93,7 @@ std::string KernelText::pointer(int node, bool) {
     if (known == node) return name;
   }
   std::string host = host_name(file_, node);
-  if (host.rfind("self.", 0) == 0) host = host.substr(5);
+  if (host.rfind("self.", 0) == 0) host = host.substr(style().read_modules ? host.rfind('.') + 1 : 5);
   for (const char* mark : {".", "["}) host = replace_all(host, mark, "_");
   std::string name = fresh(replace_all(host, "]", "") + "_ptr");
   pointers_.emplace_back(node, name);
@@ -123,6 +123,16 @@ std::string KernelText::size(const std::string& name, const std::string& host) {
   std::string own = fresh(name);
   sizes_.emplace_back(own, host);
   return own;
+}
+
+std::string KernelText::module_bias(const std::string& owner, const std::string& acc, const std::string& offset,
+                                    const std::string& mask) {
+  std::string pointer = size("bias_ptr", owner + ".bias"), given = fixed_size("HAS_BIAS", owner + ".bias is not None");
+  std::string where = cat(pointer, " + ", offset);
+  line(cat("if ", given, ":"));
+  line(cat("    ", acc, " += tl.load(", where, style().keyword_other ? ", mask=" : ", ", mask,
+           style().keyword_other ? ", other=0.0)" : ", 0.0)"));
+  return acc;
 }
 
 std::string KernelText::fixed_size(const std::string& name, const std::string& host) {

@@ -30,10 +30,10 @@ struct Place {
 
 // A pool or a convolution whose window the wrapper reads from its module, so that the kernel serves any.
 struct ReadWindow {
-  std::string owner;                      // "self.conv".
-  std::string suffix;                     // Of its names in the wrapper: "2" for the second.
-  bool dilation = false, groups = false;  // Does the module's call speak of them?
-  std::vector<std::string> lines = {};    // Of the wrapper: "kh, kw = self.conv.kernel_size" ... "out_h = ...".
+  std::string owner;                                    // "self.conv".
+  std::string suffix;                                   // Of its names in the wrapper: "2" for the second.
+  bool dilation = false, groups = false, bias = false;  // Does the module's call speak of them?
+  std::vector<std::string> lines = {};  // Of the wrapper: "kh, kw = self.conv.kernel_size" ... "out_h = ...".
 };
 // All of them, by node. The sizes of their results get names ("out_h") in the graph.
 std::map<int, ReadWindow> read_windows(TensorGraph& graph, const Naming& naming);
@@ -80,6 +80,9 @@ class KernelText {
   // Loads with an explicit offset.
   std::string load(int node, const std::string& offset, const std::string& mask, const std::string& other = "0.0");
   void store(int node, const std::string& offset, const std::string& variable, const std::string& mask);
+  // `acc` plus the bias of a module that may have none.
+  std::string module_bias(const std::string& owner, const std::string& acc, const std::string& offset,
+                          const std::string& mask);
   // Coordinates of a flat index over `shape`, as head lines.
   std::vector<Coord> take_apart(const std::string& flat, const Shape& shape, const std::string& mask);
   // The place of `operand` inside a broadcast of `shape`.
@@ -130,7 +133,8 @@ class KernelText {
 // behind, all at one place.
 std::string block_name(const Style& style);
 std::string kernel_name(FileText& file, const KernelPlan& plan, const std::string& fallback);
-void launch(const KernelText& kernel, const std::string& grid, std::vector<std::string>& host, int warps = 0);
+void launch(const KernelText& kernel, const std::string& grid, std::vector<std::string>& host, int64_t warps = 0,
+            int64_t least = 0);
 void store_all(KernelText& kernel, const KernelPlan& plan, const Place& place, const Shape& shape);
 
 // Whether a node is in memory when kernel `kernel` runs; else reading it computes it.

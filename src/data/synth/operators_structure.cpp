@@ -115,6 +115,21 @@ constexpr char kDeviation[] =
     "{t} = tl.sum({m}{ax}) / {n}\n{t2} = tl.where({mask}, {m} - {t}, 0.0)\n"
     "{t2} / tl.sqrt(tl.sum({t2} * {t2}{ax}) / {n} + {a})";
 
+Operator doubled() {
+  Operator op = made("elementwise", "double", Work::kPointwise, build_pointwise, "{x} + {x}", "{x} + {x}", 2);
+  op.value = [](In v, In) { return 2 * v[0]; };
+  return varied(std::move(op));
+}
+
+// x divided by a number of its row, spelled out.
+Operator divided_rows(const char* name, const char* torch, const char* triton, std::vector<std::vector<double>> eps,
+                      Row (*row)(Row, const double*)) {
+  Operator op = made("norm", name, Work::kRow, build_row, torch, triton, 5);
+  op.attributes = std::move(eps);
+  op.row = row;
+  return varied(std::move(op));
+}
+
 Row averaged(Row r, const double*) {
   return {std::accumulate(r.begin(), r.end(), 0.0) / static_cast<double>(r.size())};
 }
@@ -168,6 +183,23 @@ std::vector<Operator> later_operators() {
            "tl.maximum(tl.sqrt(tl.sum({t} * {t}{ax})) - tl.sqrt(tl.sum({t2} * {t2}{ax})) + {a}, 0.0)",
            6),
       move("squeeze", "{x}.squeeze({dim})", 6),
+      doubled(),
+      divided_rows("mean_abs_normalize", "{x} / torch.mean(torch.abs({x}), dim={dim}, keepdim=True)",
+                   "{m} / (tl.sum(tl.abs({m}){ax}) / {n})", {{}},
+                   [](Row r, const double*) {
+                     double total = 0;
+                     for (double v : r) total += std::abs(v) / static_cast<double>(r.size());
+                     for (double& v : r) v /= std::max(total, 1e-12);
+                     return r;
+                   }),
+      divided_rows("rms_normalize", "{x} / torch.sqrt(torch.mean({x} ** 2, dim={dim}, keepdim=True) + {a})",
+                   "{m} / tl.sqrt(tl.sum({m} * {m}{ax}) / {n} + {a})", {{1e-5}, {1e-6}, {1e-8}},
+                   [](Row r, const double* a) {
+                     double total = a[0];
+                     for (double v : r) total += v * v / static_cast<double>(r.size());
+                     for (double& v : r) v /= std::sqrt(total);
+                     return r;
+                   }),
   };
   for (Operator& op : ops) {
     if (op.name == "prod") op.domain = Domain::kPositive;

@@ -156,7 +156,7 @@ class Namer {
   std::string number_argument(const std::string& wanted, const std::string& literal, bool kept_on_self = false) {
     std::string& name = numbers_[wanted + "=" + literal];
     if (name.empty()) {
-      name = wanted;
+      name = flag(0.06) ? invented_name(rng_) : wanted;
       auto used = [&] {
         return sizes_.count(name) || arguments_.count(name) || (kept_on_self && members_.count(name));
       };
@@ -186,7 +186,7 @@ class Namer {
 
   // A call with some of its numbers as arguments of __init__. `reader`: the node whose text in forward() it is, which
   // reads them from self; -1 for a constructor.
-  std::string with_arguments(const std::string& text, int reader = -1) {
+  std::string with_arguments(const std::string& text, int reader = -1, const std::string& prefix = "") {
     const Call call = taken_apart(text);
     const std::vector<CallParameter>& parameters = parameters_of(call.head);
     if (parameters.empty()) return text;
@@ -220,7 +220,7 @@ class Namer {
         value = cat("(", value, ", ", value, ")");
       if ((own || !usual.empty() || name == "stride" || name == "eps") && is_literal(value) &&
           flag(writing_.arguments)) {
-        value = hyper_parameter(name, value, usual, reader >= 0);
+        value = hyper_parameter(prefix + name, value, usual, reader >= 0);
         if (reader >= 0) {
           naming_.scalars[{reader, name}] = value;
           value = "{" + name + "}";
@@ -239,8 +239,10 @@ class Namer {
     size_t at = static_cast<size_t>(id);
     Words window = taken_apart(node.module.empty() ? node.torch() : node.module).arguments;
     if (node.module.empty()) window.erase(window.begin());
+    static const Words kPrefixes = {"", "pool_", "pool_", "maxpool_", "pooling_"};
     if (flag(std::max(0.65, writing_.modules))) {
-      naming_.modules[at] = with_arguments(cat("nn.", camel_case(node.op->name), "(", join(window, ", "), ")"));
+      naming_.modules[at] =
+          with_arguments(cat("nn.", camel_case(node.op->name), "(", join(window, ", "), ")"), -1, rng_.pick(kPrefixes));
       naming_.members[at] = node.member.empty() ? member_name(node, naming_.modules[at]) : node.member;
       naming_.forms[at] = "{self}({x})";
     } else {
@@ -252,7 +254,9 @@ class Namer {
     static const Words kOthers = {"act", "layer", "fn", "op"};
     std::string name = node.op->name;
     if (node.op->family == "loss" && flag(0.6)) name = flag(0.5) ? "loss_fn" : "criterion";
-    if (node.op->family == "pool" && flag(0.5)) name = "pool";
+    static const Words kPools = {"pool", "pool", "pool1", "maxpool", "max_pool", "avg_pool", "pooling", "downsample"};
+    if (node.op->family == "pool" && flag(0.7)) name = rng_.pick(kPools);
+    if (flag(0.1)) name = invented_name(rng_);
     if (node.op->family == "elementwise" && flag(0.25)) name = rng_.pick(kOthers);
     if (module.rfind("nn.Flatten", 0) == 0) name = "flatten";
     return free_name(name, members_);

@@ -127,8 +127,10 @@ std::string super_line(bool named, const std::string& type) {
   return cat("        super(", named ? type + ", self" : "", ").__init__()\n");
 }
 
-std::string literal_sizes(const TensorGraph& graph, std::string text) {
-  for (const auto& [name, dim] : graph.symbols) text = replace_word(text, name, cat(dim.full));
+std::string literal_sizes(const TensorGraph& graph, std::string text, const std::string& but = "") {
+  for (const auto& [name, dim] : graph.symbols) {
+    if (name != but) text = replace_word(text, name, cat(dim.full));
+  }
   return text;
 }
 
@@ -174,9 +176,17 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   std::vector<Described> described;
   std::string constants, kept;
   std::set<std::string> constant_names;
+  const Words together = writing.spatial_line ? spatial_symbols(graph) : Words{};
   for (const std::string& name : symbols_in_order(graph)) {
-    constants += cat(name, " = ", graph.symbols.at(name).full, "\n");
     constant_names.insert(name);
+    bool first = !together.empty() && name == together[0];
+    if (first) {
+      Words values;
+      for (const std::string& each : together) values.push_back(cat(graph.symbols.at(each).full));
+      constants += cat(join(together, ", "), " = ", join(values, ", "), "\n");
+    } else if (std::find(together.begin(), together.end(), name) == together.end()) {
+      constants += cat(name, " = ", graph.symbols.at(name).full, "\n");
+    }
   }
   std::string numbers;
   for (size_t i = 0; i < naming.arguments.size(); ++i) {
@@ -214,8 +224,15 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   if (writing.tensor_imported) out += "from torch import Tensor\n";
   static const Words kHeadings = {"# Sizes", "# Problem size", "# configuration", "# Shapes of the inputs",
                                   "# Settings"};
-  bool literal = writing.sizes == Writing::Sizes::kLiteral;
+  bool tuple = writing.sizes == Writing::Sizes::kTuple, literal = tuple || writing.sizes == Writing::Sizes::kLiteral;
   if (literal) constants = literal_sizes(graph, numbers);
+  const Shape& shape = graph[naming.inputs[0]].shape;
+  tuple = tuple && shape.size() >= 2 && shape[0].text != shape[1].text && graph.symbols.count(shape[0].text);
+  const std::string sizes_behind = tuple ? shape_text({shape.begin() + 1, shape.end()}) : "";
+  if (tuple) {
+    constants = cat(shape[0].text, " = ", shape[0].full, "\ninput_shape = (", literal_sizes(graph, sizes_behind),
+                    shape.size() == 2 ? ",)\n" : ")\n", constants);
+  }
   if (!constants.empty()) constants = cat(writing.constants_comment ? rng.pick(kHeadings) + "\n" : "", constants, gap);
   out += gap;
   if (!writing.constants_last) out += constants;
@@ -231,7 +248,8 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   std::string bound;
   for (int input : naming.inputs) {
     std::string draw = replace_all(graph[input].draw, "{shape}", shape_text(graph[input].shape));
-    if (literal) draw = literal_sizes(graph, draw);
+    if (tuple && graph[input].shape == shape) draw = replace_all(draw, sizes_behind, "*input_shape");
+    if (literal) draw = literal_sizes(graph, std::move(draw), tuple ? shape[0].text : "");
     const std::string& name = naming.values[static_cast<size_t>(input)];
     if (writing.bound_inputs) bound += cat("    ", name, " = ", draw, "\n");
     drawn.push_back(writing.bound_inputs ? name : draw);

@@ -88,6 +88,7 @@ class WindowReader {
     bool conv = node.op->work == Work::kConv;
     out.dilation = says(module, "dilation") || differs(&Window::dilation, 1);
     out.groups = conv && (says(module, "groups") || node.ints.at("groups") != 1);
+    out.bias = conv && says(module, "bias=");
     bool more = says(module, "output_padding") || differs(&Window::output_padding, 0);
     std::vector<std::string> letters;
     for (size_t s = 0; s < dims; ++s) letters.emplace_back(1, "dhw"[s + 3 - dims]);

@@ -10,11 +10,12 @@ namespace tritonrl::graphs {
 
 std::string block_name(const Style& style) { return style.block_in_name ? "BLOCK_SIZE" : "BLOCK"; }
 
-void launch(const KernelText& kernel, const std::string& grid, std::vector<std::string>& host, int warps) {
+void launch(const KernelText& kernel, const std::string& grid, std::vector<std::string>& host, int64_t warps,
+            int64_t least) {
   auto arguments = kernel.arguments();
   const Style& style = kernel.style();
-  if (style.num_warps > 0 || warps > 0)
-    arguments.push_back(cat("num_warps=", style.num_warps > 0 ? style.num_warps : warps));
+  const int64_t chosen = std::max(style.num_warps > 0 ? style.num_warps : warps, least);
+  if (chosen > 0) arguments.push_back(cat("num_warps=", chosen));
   if (style.num_stages > 0) arguments.push_back(cat("num_stages=", style.num_stages));
   host.push_back(cat(kernel.name(), "[", grid, "](", join(arguments, ", "), ")"));
 }
@@ -252,11 +253,12 @@ std::string row_kernel(FileText& file, int index, std::vector<std::string>& host
                                    : cat("(", rows, ",)");
   std::string text = kernel.text();
   bool has_key = text.find(", " + n + ",") < text.find("):\n");
-  if (file.style.autotune && has_key) {
+  if (file.style.autotune && has_key && space.length().full <= 8192) {
     host.push_back(cat(kernel.name(), "[", grid, "](", join(kernel.arguments(), ", "), ")"));
     return tuned(kernel, "", n);
   }
-  launch(kernel, grid, host, file.style.warps ? (space.length().full > 2048 ? 8 : 4) : 0);
+  launch(kernel, grid, host, file.style.warps ? (space.length().full > 2048 ? 8 : 4) : 0,
+         space.length().full > 8192 ? 16 : 0);
   return text;
 }
 

@@ -114,7 +114,15 @@ std::string gemm_kernel(FileText& file, int index, std::vector<std::string>& hos
     kernel.head("mask", std::exchange(out.flat_mask, "mask"));
   }
   std::string result = "acc";
-  if (node.operands.size() > 2) {
+  const int from = file.plan.from[static_cast<size_t>(plan.anchor)];
+  const std::string owner = from >= 0 && file.style.read_modules && !file.naming.owners.empty() &&
+                                    node.op->name == "linear" &&
+                                    file.naming.modules[static_cast<size_t>(from)].find("bias=") != std::string::npos
+                                ? file.naming.owners[static_cast<size_t>(from)]
+                                : "";
+  if (!owner.empty()) {
+    kernel.module_bias(owner, "acc", nc.text, nc.mask);
+  } else if (node.operands.size() > 2) {
     kernel.comment("bias");
     Place bias;
     bias.at = {nc};

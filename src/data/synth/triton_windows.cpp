@@ -124,7 +124,10 @@ void read_positions(KernelText& kernel, int id, const std::vector<Coord>& out, c
   for (Coord& coord : source.at) coord.mask = "ok";
 }
 
-std::string with_bias(KernelText& kernel, const Node& node, const Coord& channel) {
+std::string with_bias(KernelText& kernel, int id, const Coord& channel) {
+  const Node& node = kernel.graph()[id];
+  if (auto read = kernel.file().windows.find(id); read != kernel.file().windows.end() && read->second.bias)
+    return kernel.module_bias(read->second.owner, "acc", channel.text, channel.mask);
   if (!node.ints.at("bias")) return "acc";
   Place bias;
   bias.at = {channel};
@@ -188,7 +191,7 @@ std::string direct_conv(FileText& file, int index, std::vector<std::string>& hos
   std::string w = kernel.assign("weight", kernel.load(node.operands[1], kernel.offset_of(weights, weight), "mask"));
   kernel.line(cat("acc += ", v, " * ", w));
   for (size_t i = 0; i < loops; ++i) kernel.close();
-  kernel.set(plan.anchor, with_bias(kernel, node, at[1]));
+  kernel.set(plan.anchor, with_bias(kernel, plan.anchor, at[1]));
   store_all(kernel, plan, flat.place, node.shape);
   launch(kernel, flat.grid, host, file.style.warps ? 4 : 0);
   return kernel.text();
@@ -255,7 +258,7 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   Place out;
   out.at = {coords[0], {co, c_ok}};
   out.at.insert(out.at.end(), coords.begin() + 1, coords.end());
-  kernel.set(plan.anchor, with_bias(kernel, node, out.at[1]));
+  kernel.set(plan.anchor, with_bias(kernel, plan.anchor, out.at[1]));
   store_all(kernel, plan, out, shape);
   launch(kernel,
          cat("(triton.cdiv(", shape_text({product(pixels)}), ", ", file.style.tile * 2, "), triton.cdiv(",

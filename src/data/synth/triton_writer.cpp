@@ -13,7 +13,8 @@ namespace tritonrl::graphs {
 namespace {
 
 // "B, C, _, W = x.shape" for the inputs that are needed to know every symbol the wrapper mentions.
-std::vector<std::string> size_lines(const TensorGraph& graph, const Naming& naming, const std::string& wanted) {
+std::vector<std::string> size_lines(const TensorGraph& graph, const Naming& naming, const std::string& wanted,
+                                    bool read) {
   std::vector<std::string> lines;
   std::set<std::string> known;
   auto mentioned = [&](const std::string& name) {
@@ -44,6 +45,15 @@ std::vector<std::string> size_lines(const TensorGraph& graph, const Naming& nami
     }
   };
   for (int input : naming.inputs) from_shape(graph[input].shape, naming.values[static_cast<size_t>(input)]);
+  for (size_t i = 0; read && i < graph.nodes.size(); ++i) {  // What layers say of themselves.
+    const Node& node = graph.nodes[i];
+    if (node.kind != Node::Kind::kCompute || naming.owners[i].empty()) continue;
+    bool linear = node.op->name == "linear";
+    if (!linear && node.op->work != Work::kConv) continue;
+    const std::string& size = linear ? node.shape.back().text : node.shape[1].text;
+    if (graph.symbols.count(size) && mentioned(size) && known.insert(size).second)
+      lines.push_back(cat(size, " = ", naming.owners[i], linear ? ".out_features" : ".out_channels"));
+  }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.kind != Node::Kind::kParameter) continue;
@@ -91,7 +101,7 @@ void draw_schedule(Style& style, bool gpu_sizes, Rng rng) {
   style.rows = rng.pick(Sizes{2, 4, 8});
   style.block = rng.pick(gpu_sizes ? Sizes{512, 1024, 2048, 4096} : Sizes{256, 512, 1024, 1024, 2048});
   style.tile = rng.pick(gpu_sizes ? Sizes{32, 64} : Sizes{16, 32, 32, 64});
-  style.read_modules = flag(0.85);
+  style.read_modules = flag(0.97);
 }
 
 std::string triton_solution(const TensorGraph& given, const Naming& naming, const Style& style,
@@ -141,7 +151,7 @@ std::string triton_solution(const TensorGraph& given, const Naming& naming, cons
   }
   std::string wanted = join(host, "\n");
   std::string body;
-  for (const std::string& text : size_lines(graph, naming, wanted)) body += "        " + text + "\n";
+  for (const std::string& text : size_lines(graph, naming, wanted, read)) body += "        " + text + "\n";
   for (const std::string& text : host) body += "        " + text + "\n";
   std::vector<std::string> outputs, arguments;
   for (int output : plan->graph.outputs) outputs.push_back(host_name(file, output));

@@ -128,11 +128,82 @@ Writing draw_writing(Rng rng) {
                             : Writing::Container::kBlock;
   if (w.container != Writing::Container::kNone) w.modules = 0.9;
   double sizes = rng.uniform();
-  w.sizes = sizes < 0.76   ? Writing::Sizes::kLower
-            : sizes < 0.82 ? Writing::Sizes::kUpper
-            : sizes < 0.97 ? Writing::Sizes::kShort
-                           : Writing::Sizes::kLiteral;
+  w.sizes = sizes < 0.72   ? Writing::Sizes::kLower
+            : sizes < 0.77 ? Writing::Sizes::kUpper
+            : sizes < 0.92 ? Writing::Sizes::kShort
+            : sizes < 0.94 ? Writing::Sizes::kLiteral
+                           : Writing::Sizes::kTuple;
+  w.spatial_line = flag(0.5);
   return w;
+}
+
+std::string invented_name(Rng& rng) {
+  static const Words kSyllables = {"ba",  "ce",  "di",  "fo",  "gu",  "ka",  "le",  "mi",  "no",
+                                   "pu",  "ra",  "se",  "ti",  "vo",  "zu",  "tar", "len", "mir",
+                                   "son", "bel", "dor", "fin", "gas", "hel", "jun", "kor"};
+  std::string name;
+  for (int64_t i = 0, count = 2 + rng.below(2); i < count; ++i) name += rng.pick(kSyllables);
+  if (rng.uniform() < 0.25) name += cat("_", rng.pick(kSyllables));
+  if (rng.uniform() < 0.2) name += cat(rng.below(10));
+  return name;
+}
+
+TensorGraph with_named_members(const TensorGraph& graph, Rng rng) {
+  static const std::map<std::string, Words> kRoles = {
+      {"linear",
+       {"linear", "fc", "proj", "gemm", "matmul", "dense", "projection", "fc1", "linear1", "lin", "out_proj"}},
+      {"conv", {"conv", "conv1", "conv_layer", "convolution", "conv2d", "conv3d", "conv1d", "feature", "stem"}},
+      {"conv_transpose",
+       {"conv_transpose", "deconv", "up", "conv_transpose2d", "conv_transpose3d", "conv_t", "upconv"}},
+      {"batch_norm", {"batch_norm", "bn", "bn1", "norm"}},
+      {"group_norm", {"group_norm", "gn", "norm", "groupnorm"}},
+      {"instance_norm", {"instance_norm", "norm", "inorm", "instancenorm"}},
+      {"layer_norm", {"layer_norm", "ln", "norm", "layernorm"}},
+      {"",
+       {"bias", "weight", "scale", "multiplier", "offset", "gain", "shift", "add_value", "sum_weight", "constant",
+        "subtract_value", "factor", "bias_term", "scaling", "sum_tensor"}},
+  };
+  std::set<std::string> taken;
+  std::map<std::string, std::string> renamed;
+  auto role_of = [](const Node& node) -> std::string {
+    if (node.kind == Node::Kind::kParameter) return "";
+    return node.op->name.rfind("conv_transpose", 0) == 0 ? "conv_transpose"
+           : node.op->family == "conv"                   ? "conv"
+                                                         : node.op->name;
+  };
+  TensorGraph out = graph;
+  for (const Node& node : graph.nodes) {
+    if (!node.member.empty()) taken.insert(node.member.substr(0, node.member.find('.')));
+  }
+  for (Node& node : out.nodes) {
+    bool own = node.kind == Node::Kind::kParameter && !node.draw.empty();
+    if (node.member.empty() || !(own || node.kind == Node::Kind::kCompute) || rng.uniform() < 0.3) continue;
+    auto words = kRoles.find(role_of(node));
+    std::string name = words == kRoles.end() || rng.uniform() < 0.2 ? invented_name(rng) : rng.pick(words->second);
+    if (!taken.insert(name).second) continue;
+    renamed[node.member] = name;
+    node.member = name;
+  }
+  for (Node& node : out.nodes) {
+    size_t dot = node.member.find('.');
+    if (node.kind != Node::Kind::kParameter || dot == std::string::npos) continue;
+    if (auto it = renamed.find(node.member.substr(0, dot)); it != renamed.end())
+      node.member = it->second + node.member.substr(dot);
+  }
+  return out;
+}
+
+std::vector<std::string> spatial_symbols(const TensorGraph& graph) {
+  for (const Node& node : graph.nodes) {
+    if (node.kind != Node::Kind::kInput || node.shape.size() < 4) continue;
+    std::vector<std::string> out;
+    for (size_t i = 2; i < node.shape.size(); ++i) {
+      if (!graph.symbols.count(node.shape[i].text)) return {};
+      out.push_back(node.shape[i].text);
+    }
+    return out;
+  }
+  return {};
 }
 
 std::vector<std::string> symbols_in_order(const TensorGraph& graph) {
@@ -172,7 +243,8 @@ TensorGraph with_named_sizes(const TensorGraph& graph, const Writing& writing, R
   for (const std::string& symbol : symbols_in_order(graph)) {
     auto role = roles.find(symbol);
     const Words words = role == roles.end() ? Words{"dim", "size", "units"} : role->second;
-    std::string name = rng.uniform() < 0.6 ? words[0] : rng.pick(words);
+    double draw = rng.uniform();
+    std::string name = draw < 0.57 ? words[0] : draw < 0.95 ? rng.pick(words) : invented_name(rng);
     for (int i = 2; taken.count(name); ++i) name = i < 5 ? rng.pick(words) : cat(words[0], "_", i - 3);
     taken.insert(name);
     renamed[symbol] = writing.sizes == Writing::Sizes::kUpper ? upper(name) : name;

@@ -19,7 +19,8 @@ enum class WritingStyle { kAsPeople, kBare };
 constexpr auto enum_names(WritingStyle) { return std::array{"as_people", "bare"}; }
 
 struct Writing {
-  enum class Sizes { kLower, kUpper, kShort, kLiteral };  // batch_size, BATCH_SIZE, B, or the number itself.
+  // batch_size, BATCH_SIZE, B, the number itself, or `*input_shape` behind the batch.
+  enum class Sizes { kLower, kUpper, kShort, kLiteral, kTuple };
   enum class Comments { kNone, kAbove, kBehind };
   enum class Layout { kGoogle, kSphinx, kNumpy, kLine };  // Of docstrings.
   enum class Container { kNone, kSequential, kBlock };  // Modules in a row: in nn.Sequential, or a class of their own.
@@ -34,6 +35,7 @@ struct Writing {
   bool nn_first = false, nn_from = false;
   bool constants_last = false;  // Behind the class.
   bool constants_comment = false;
+  bool spatial_line = false;   // height, width = 32, 48.
   bool scalars_named = false;  // Hyper-parameters have a constant each; else get_init_inputs() has the numbers.
   bool defaults = false;       // Hyper-parameters may have default values, which get_init_inputs() may leave out.
   bool bound_inputs = false;   // get_inputs() gives every tensor a name first.
@@ -53,6 +55,13 @@ Writing draw_writing(Rng rng);
 
 // The graph with sizes called as people call them, by what they are used for: batch_size, in_features, height.
 TensorGraph with_named_sizes(const TensorGraph& graph, const Writing& writing, Rng rng);
+// Modules and parameters of the module's own called as people call them; now and then by a name that means nothing, so
+// that a reader of the task must copy.
+TensorGraph with_named_members(const TensorGraph& graph, Rng rng);
+// A word that nobody has seen: "rolimu", "takes3".
+std::string invented_name(Rng& rng);
+// Sizes that share a line (Writing::spatial_line): the spatial ones of the first input that has some. Else empty.
+std::vector<std::string> spatial_symbols(const TensorGraph& graph);
 // The symbols in the order in which the inputs, then the modules, need them.
 std::vector<std::string> symbols_in_order(const TensorGraph& graph);
 

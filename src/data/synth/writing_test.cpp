@@ -68,6 +68,8 @@ TEST(Writing, EveryHabitOccursAndNoneAlways) {
       {"sizes in lower case", 0.5, 0.95, like("\n[a-z_0-9]+ = [0-9]+\n")},
       {"sizes in upper case", 0.1, 0.45, like("\n[A-Z][A-Z_0-9]* = [0-9]+\n")},
       {"constants behind the class", 0.6, 0.95, like("class Model[^\x01]*\n[a-zA-Z_0-9]+ = ")},
+      {"several sizes on a line", 0.03, 0.3, like("\n[a-zA-Z_0-9]+, [a-zA-Z_0-9]+.* = [0-9]+, [0-9]+")},
+      {"sizes in a tuple", 0.02, 0.15, part("*input_shape")},
       {"numbers with a name", 0.05, 0.4, like("\n[a-z_0-9]+ = -?[0-9]+\\.[0-9]+\n")},
       {"numbers on self", 0.05, 0.5, like("self\\.([a-z_0-9]+) = \\1\n")},
       {"a shape with a name", 0.002, 0.2, like("_shape = \\(|_shape\\)")},
@@ -159,6 +161,7 @@ TEST(Writing, GraphsSizesAndSplitsDoNotDependOnIt) {
   SynthConfig bare;
   bare.writing = WritingStyle::kBare;
   auto other = drawn(bare, 500);
+  int64_t shared = 0;
   for (size_t i = 0; i < other.size(); ++i) {
     const Task &a = people()[i], &b = other[i];
     EXPECT_EQ(a.graph_hash, b.graph_hash);
@@ -169,10 +172,13 @@ TEST(Writing, GraphsSizesAndSplitsDoNotDependOnIt) {
     std::multiset<int64_t> here, there;
     for (const auto& [name, value] : a.tiny) here.insert(value);
     for (const auto& [name, value] : b.tiny) there.insert(value);
-    EXPECT_EQ(here, there);
+    // Sizes that share a line are not rebound.
+    EXPECT_TRUE(std::includes(there.begin(), there.end(), here.begin(), here.end())) << a.source;
+    shared += here != there;
     auto constants = module_integers(a.source);
     for (const auto& [name, value] : a.tiny) EXPECT_TRUE(constants.count(name)) << name << "\n" << a.source;
   }
+  EXPECT_LT(shared, 150);
 }
 
 TEST(Writing, PlainHasNone) {
@@ -237,7 +243,7 @@ TEST(Layers, BeginWithAConvolutionOrALinearLayer) {
   int64_t own = 0, binary = 0;
   for (const Task& task : drawn(config, 300)) {
     EXPECT_TRUE(task.name.rfind("conv", 0) == 0 || task.name.rfind("depthwise_conv2d", 0) == 0 ||
-                task.name.rfind("linear", 0) == 0)
+                task.name.rfind("linear", 0) == 0 || task.name.rfind("matmul", 0) == 0)
         << task.name;
     EXPECT_GE(task.difficulty, 3);
     binary += std::regex_search(task.name, std::regex("_(add|sub|mul)(_|$)"));

@@ -38,8 +38,7 @@ struct LateConfig {
   void for_each_field(V& v) {
     v("factor", factor,
       "a candidate is late (outcome timeout) that computes in a stage for more than so many times what nearly all "
-      "take; "
-      "waiting does not count; 0 = no candidate is, the stages' deadlines alone hold");
+      "take, waiting not counted; 0 = nobody is, the deadlines of verify alone hold");
     v("quantile", quantile, "what nearly all take: this quantile of the candidates that got through the stage");
     v("floor_s", floor_s, "seconds of processor time with which no candidate is late");
     v("window", window, "steps whose candidates are looked at, the last ones before a step");

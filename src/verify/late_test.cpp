@@ -21,8 +21,9 @@ using Cost = std::function<double(const Job& job)>;  // Seconds of processor tim
 FakePool::Answer computing(const Cost& cost) {
   return [cost](const Job& job, const std::string& nonce) {
     JobAnswer answer = honest_answer(job, nonce);
-    answer.processor_s = std::min(cost(job), job.processor_limit_s());
+    answer.processor_s = cost(job);
     if (answer.processor_s < job.processor_limit_s()) return answer;
+    answer.processor_s = 0.93 * job.processor_limit_s();  // Ticks are not nanoseconds.
     answer.status = Status::kSignaled;
     answer.code = SIGKILL;
     answer.result = "";
@@ -80,7 +81,7 @@ TEST(Late, OneSlowCompileAmongFastOnes) {
     EXPECT_EQ(verdicts[17].outcome, Outcome::kTimeout);
     EXPECT_EQ(verdicts[17].stopped_at, Stage::kCompile);
     EXPECT_EQ(verdicts[17].finding().rule(), Rule::kLate);
-    EXPECT_EQ(at(verdicts[17], Stage::kCompile).own_s, 10) << "it was ended when its time was up";
+    EXPECT_LT(at(verdicts[17], Stage::kCompile).own_s, 11) << "it was ended when its time was up";
   }
 }
 
@@ -163,7 +164,7 @@ TEST(Late, WhoComesFirstDoesNotMatter) {
       bool is_heavy = verdict.candidate_id == "heavy";
       EXPECT_EQ(verdict.finding().rule(), is_heavy ? Rule::kLate : Rule::kPass) << verdict.candidate_id;
       double own_s = at(verdict, Stage::kCompile).own_s.value();
-      EXPECT_TRUE(is_heavy ? own_s >= 4 : own_s == 3.5) << own_s;
+      EXPECT_TRUE(is_heavy ? own_s > 3.8 : own_s == 3.5) << own_s;
     }
   }
 }

@@ -82,6 +82,7 @@ TEST(Stages, EndsOfChildren) {
       {"killed for memory", Status::kSignaled, SIGKILL, "", "", Outcome::kOutOfMemory},
       {"processor time", Status::kSignaled, SIGXCPU, "", "", Outcome::kTimeout},
       {"killed for processor time", Status::kSignaled, SIGKILL, "", "", Outcome::kTimeout, 1000},
+      {"killed before that", Status::kSignaled, SIGKILL, "", "", Outcome::kOutOfMemory, 15},
       {"deadline", Status::kDeadline, SIGKILL, "", "", Outcome::kTimeout},
       {"endless result", Status::kOverflow, 0, "abc", "", Outcome::kOutOfMemory},
       {"garbage", Status::kExited, 0, std::string(1000, '\xee'), "", Outcome::kTampered},

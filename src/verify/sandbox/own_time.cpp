@@ -46,8 +46,8 @@ double OwnTime::left() const {
 }
 
 Finding OwnTime::finding() const {
-  return with_secret(Rule::kLate, cat("it took ", fixed(seconds(), 1), " s of processor time, where ",
-                                      fixed(allowed_s_, 1), " s are allowed"));
+  return with_secret(Rule::kLate, cat("it takes more than the ", fixed(allowed_s_, 1),
+                                      " s of processor time that others' times allow"));
 }
 
 }  // namespace tritonrl

@@ -417,7 +417,7 @@ int main(int argc, char** argv) {
     std::cout.flush();
     ::_exit(code);  // Tensors that outlive CUDA may hang.
   } catch (const tritonrl::ReplayFailure& failure) {
-    std::cerr << "bench_timing: " << failure.message << "\n";
+    std::cerr << "bench_timing: " << human_text(failure.finding) << "\n";
   } catch (const std::exception& error) {
     std::cerr << "bench_timing: " << error.what() << "\n";
   }

@@ -54,6 +54,62 @@ TEST(Program, ATaskWhoseReferenceFailsIsTheUsersToMend) {
   fs::remove_all(folder);
 }
 
+// Nothing is drawn, verified or loaded: no model, no GPU, no sandbox.
+TEST(Program, StoredAnswersAreMeasuredWithoutRunningThem) {
+  fs::path folder = fs::path(testing::TempDir()) / "tritonrl_program_test_eval";
+  fs::create_directories(folder);
+  auto line = [](const char* id, const char* task, int level, const char* outcome, const Json& speedup) {
+    bool pass = std::string(outcome) == "pass";
+    Json stages = {{{"stage", "extract"}, {"seconds", 0}, {"outcome", "pass"}}};
+    Json last = {{"stage", pass ? "time" : "syntax"}, {"seconds", 0}, {"outcome", outcome}};
+    if (!pass) last["finding"] = {{"rule", "not_python"}};
+    stages.push_back(last);
+    return Json{{"id", id},
+                {"task", task},
+                {"level", level},
+                {"outcome", outcome},
+                {"stopped_at", last["stage"]},
+                {"path", pass ? "replay" : "none"},
+                {"speedup", speedup},
+                {"timing", nullptr},
+                {"triton_share", nullptr},
+                {"delegated_ops", Json::array()},
+                {"triton_compile_s", nullptr},
+                {"triton_launches", 1},
+                {"sandbox_missing", Json::array()},
+                {"code", "x"},
+                {"stages", stages}};
+  };
+  std::string verdicts;
+  for (const Json& one : {line("a", "swish", 1, "pass", 1.5), line("b", "swish", 1, "syntax_error", nullptr),
+                          line("c", "sum", 2, "pass", 0.5), line("d", "sum", 2, "syntax_error", nullptr)}) {
+    verdicts += json_line(one) + "\n";
+  }
+  std::string from = (folder / "verdicts.jsonl").string(), tasks = (folder / "tasks.jsonl").string();
+  write_file(from, verdicts);
+  Json swish = {{"id", "swish"}, {"level", 1}, {"source", read_file(kSource + "/tests/cases/tasks/swish.py")}};
+  write_file(tasks, json_line(swish) + "\n");
+  Ended json = run({"eval", "--from", from, "--tasks", tasks, "--json", "--name", "theirs"});
+  ASSERT_EQ(json.code, 0) << json.said;
+  EXPECT_THAT(json.said, HasSubstr("2 of 4 answers are to tasks that"));
+  Json row = Json::parse(json.said.substr(json.said.find("{\n")));
+  EXPECT_EQ(row["model"], "theirs");
+  EXPECT_EQ(row["levels"]["all"]["correct"]["k"], 2);
+  EXPECT_EQ(row["levels"]["all"]["pass_at"][0]["value"], 0.5);
+  EXPECT_EQ(row["levels"]["all"]["fast"][1]["rate"]["k"], 1);
+  EXPECT_EQ(row["levels"]["all"]["rules"]["not_python"], 2);
+  EXPECT_EQ(row["operators"]["sigmoid"]["correct"]["n"], 2);
+  Ended tables = run({"eval", "--from", from});
+  ASSERT_EQ(tables.code, 0) << tables.said;
+  for (const char* part : {"level 2", "pass@1", "got through", "fast_1.2", "not_python"}) {
+    EXPECT_THAT(tables.said, HasSubstr(part));
+  }
+  EXPECT_EQ(run({"eval", "--from", from, "--out", (folder / "out.jsonl").string()}).code, 2);
+  EXPECT_EQ(run({"eval", "--from", (folder / "none.jsonl").string()}).code, 2);
+  EXPECT_EQ(run({"eval", "--from", tasks}).code, 2);
+  fs::remove_all(folder);
+}
+
 TEST(Program, ARunThatCannotBeginLeavesNothingBehind) {
   fs::path folder = fs::path(testing::TempDir()) / "tritonrl_program_test_none";
   fs::remove_all(folder);

@@ -79,7 +79,7 @@ class Job:
                 self.stop("overflow")
         return True
 
-    def header(self, wait_status):
+    def header(self, wait_status, processor_s):
         status, code = self.verdict, 0
         if os.WIFSIGNALED(wait_status):
             code = os.WTERMSIG(wait_status)
@@ -91,7 +91,8 @@ class Job:
             status = status or "exited"
         text = b"".join(self.stderr)[-STDERR_KEPT:].decode("utf-8", "replace")
         return {"type": "done", "id": self.id, "status": status, "code": code,
-                "seconds": round(time.monotonic() - self.started, 6), "stderr": text}
+                "seconds": round(time.monotonic() - self.started, 6), "processor_s": round(processor_s, 6),
+                "stderr": text}
 
 
 class Broker:
@@ -165,10 +166,10 @@ class Broker:
 
     def _start(self, spec, frame):
         try:
-            process = start(self._control, {key: spec[key] for key in ("memory_bytes", "deadline_s")}, frame)
+            process = start(self._control, {key: spec[key] for key in ("memory_bytes", "processor_s")}, frame)
         except OSError as error:
             self.send({"type": "done", "id": spec["id"], "status": "fork_failed", "code": error.errno or 0,
-                       "seconds": 0.0, "stderr": str(error)})
+                       "seconds": 0.0, "processor_s": 0.0, "stderr": str(error)})
             return
         job = self._jobs[spec["id"]] = Job(spec, process)
         for fd in (process.result_fd, process.stderr_fd, process.status_fd):
@@ -177,13 +178,13 @@ class Broker:
     def _finish(self, job):
         process = job.process
         self._selector.unregister(process.status_fd)
-        wait_status = process.end_status()
+        wait_status, processor_s = process.end_status()
         self._selector.register(process.pidfd, selectors.EVENT_READ, process)
         for fd in (process.result_fd, process.stderr_fd):
             if fd is not None:
                 self._drain(job, fd)
         del self._jobs[job.id]
-        self.send(job.header(wait_status), b"".join(job.result))
+        self.send(job.header(wait_status, processor_s), b"".join(job.result))
 
     def _drain(self, job, fd):
         """What is left in a pipe after the end; bounded, because a straggler might still write."""
@@ -266,12 +267,12 @@ def start(control, limits, frame=b""):
 
 def probe_sandbox(control):
     """Puts up the sandbox once, around nothing: the list of protections that this machine cannot give."""
-    process = start(control, {"memory_bytes": 1 << 28, "deadline_s": 10})
+    process = start(control, {"memory_bytes": 1 << 28, "processor_s": 10})
     selector = selectors.DefaultSelector()
     selector.register(process.status_fd, selectors.EVENT_READ)
     if not selector.select(10):
         process.kill_monitor()
-    status = process.end_status()
+    status, _ = process.end_status()
     process.reap()
     text = os.read(process.result_fd, 4096) if status == 0 else b""
     error = os.read(process.stderr_fd, 4096) if status != 0 else b""

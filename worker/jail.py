@@ -3,7 +3,8 @@
 #
 # The monitor enters new namespaces (sandbox library) and forks again, so that the grandchild is PID 1 of its own PID
 # namespace: when it dies, everything it started dies. The monitor waits for it, reaps stragglers (it is their
-# sub-reaper where there are no namespaces), and reports the wait status through a pipe the grandchild does not have.
+# sub-reaper where there are no namespaces), and reports the wait status and the processor time that was used through a
+# pipe the grandchild does not have.
 # A grandchild that does not say "set up" before it meets the candidate counts as never started.
 # SIGTERM to the monitor kills the job.
 import ctypes
@@ -22,6 +23,7 @@ SETUP_FAILED = 113  # Exit code: the sandbox could not be put up. Reported as fo
 TMP_BYTES = 1 << 30
 PR_SET_CHILD_SUBREAPER = 36
 FORK_FAILED = -1         # No process, or no sandbox around it: our fault, never the candidate's.
+REPORT = struct.Struct("<id")  # Wait status, seconds of processor time.
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,10 +45,11 @@ class Sandbox:
     def monitor(self):
         return self._library.tritonrl_sandbox_monitor() if self._library else 0
 
-    def enter(self, memory_bytes, deadline_s, keep_a, keep_b):
+    def enter(self, memory_bytes, processor_s, keep_a, keep_b):
         if self._library:
-            return self._library.tritonrl_sandbox_enter(memory_bytes, TMP_BYTES, keep_a, keep_b, math.ceil(deadline_s))
+            return self._library.tritonrl_sandbox_enter(memory_bytes, TMP_BYTES, keep_a, keep_b, math.ceil(processor_s))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(processor_s),) * 2)
         with open("/proc/self/statm", encoding="ascii") as file:
             mapped = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         limit = mapped + memory_bytes
@@ -86,10 +89,11 @@ class Process:
             pass
 
     def end_status(self):
-        """After status_fd became readable: the grandchild's wait status (FORK_FAILED where there was none)."""
-        data = os.read(self.status_fd, 4)
+        """After status_fd became readable: the grandchild's wait status (FORK_FAILED where there was none) and the
+        seconds of processor time that it and what it waited for have used."""
+        data = os.read(self.status_fd, REPORT.size)
         os.close(self.status_fd)
-        return struct.unpack("<i", data)[0] if len(data) == 4 else signal.SIGKILL
+        return REPORT.unpack(data) if len(data) == REPORT.size else (signal.SIGKILL, 0.0)
 
     def reap(self):
         """Blocks until the monitor is gone (it dies right after its report)."""
@@ -100,7 +104,7 @@ class Process:
 def launch(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd):
     """Forks a job; returns its monitor's pid. The caller closes its descriptors.
 
-    `limits`: {"memory_bytes", "deadline_s"}. `body(job, write_result, work_folder)` runs in the grandchild, where `job`
+    `limits`: {"memory_bytes", "processor_s"}. `body(job, write_result, work_folder)` runs in the grandchild, where `job`
     is what the file `job_fd` holds (None when that is empty).
     """
     pid = os.fork()
@@ -159,27 +163,27 @@ def _monitor(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd):
     for fd in (job_fd, result_fd, setup_write):
         os.close(fd)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    status = _wait(child)
+    status, processor_s = _wait(child)
     if os.WIFEXITED(status) and not os.read(setup_read, 1):
         status = FORK_FAILED
     _kill_stragglers()
     if not sandbox.active:
         shutil.rmtree(work, ignore_errors=True)
-    os.write(status_fd, struct.pack("<i", status))
+    os.write(status_fd, REPORT.pack(status, processor_s))
     os._exit(0)
 
 
 def _report(status_fd, status, stderr_fd, text):
     os.write(stderr_fd, text.encode())
-    os.write(status_fd, struct.pack("<i", status))
+    os.write(status_fd, REPORT.pack(status, 0.0))
     os._exit(0)
 
 
 def _wait(child):
     while True:
-        pid, status = os.waitpid(-1, 0)
+        pid, status, usage = os.wait4(-1, 0)
         if pid == child:
-            return status
+            return status, usage.ru_utime + usage.ru_stime
 
 
 def _kill_stragglers():
@@ -212,7 +216,7 @@ def _grandchild(limits, body, sandbox, job_fd, result_fd, stderr_fd, setup_fd, w
     for fd, source in ((0, null), (1, null), (2, stderr_fd)):
         os.dup2(source, fd, inheritable=True)
     _close_all_but(0, 1, 2, result_fd, setup_fd)
-    error = sandbox.enter(int(limits["memory_bytes"]), float(limits["deadline_s"]), result_fd, setup_fd)
+    error = sandbox.enter(int(limits["memory_bytes"]), float(limits["processor_s"]), result_fd, setup_fd)
     if error:
         os.write(2, f"sandbox: {os.strerror(-error)}".encode())
         os._exit(SETUP_FAILED)

@@ -68,6 +68,15 @@ RolloutRules rollout_rules(const Config& config) {
           rl.staleness, rl.sampling,       rl_turns(config), rl.stream};
 }
 
+LateLimits make_late_limits(const Config& config) {
+  const VerifyConfig& verify = config.verify;
+  return {config.rl.late,
+          {{Stage::kCompile, verify.compile_deadline_s},
+           {Stage::kTinyRun, verify.tiny_deadline_s},
+           {Stage::kFullRun, verify.full_deadline_s}},
+          config.rl.staleness};
+}
+
 RewardRules reward_rules(const Config& config) {
   const RlConfig& rl = config.rl;
   RewardRules rules;

@@ -7,6 +7,7 @@
 
 #include "app/config.h"
 #include "data/tasks/task_sampler.h"
+#include "rollout/late_limits.h"
 #include "rollout/rollout_source.h"
 #include "train/rewards.h"
 
@@ -24,6 +25,7 @@ TurnRules rl_turns(const Config& config);
 TurnRules eval_turns(const Config& config);
 RolloutRules rollout_rules(const Config& config);
 RewardRules reward_rules(const Config& config);
+LateLimits make_late_limits(const Config& config);
 
 // Throws Error (usage) when one of the names above means nothing, with no tasks at hand.
 void check_choices(const Config& config);

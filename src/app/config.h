@@ -11,6 +11,7 @@
 #include "reward/reward.h"
 #include "rollout/conversation.h"
 #include "rollout/evaluation.h"
+#include "rollout/late_limits.h"
 #include "train/algorithm.h"
 #include "train/credit/credit.h"
 #include "train/policy_loss.h"
@@ -72,6 +73,7 @@ struct RlConfig {
   int64_t resample_rounds = 0;
   ResampleBy resample_by = ResampleBy::kReward;
   Switch stream = Switch::kAuto;
+  LateConfig late;
   int64_t staleness = 0;
   Decay decay = Decay::kNone;
   double decay_to = 0;
@@ -127,6 +129,7 @@ struct RlConfig {
     v("stream", stream,
       "verify answers while others of the step are sampled, by the same policy; auto = where it is on a GPU (on the "
       "CPU both want the same cores)");
+    v("late", late, "when a candidate takes too long, by what others took (rollout/late_limits.h)");
     v("sampling", sampling, "");
     v("train", train, "");
     v("audit", audit,

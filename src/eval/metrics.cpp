@@ -15,7 +15,6 @@ namespace tritonrl {
 namespace {
 
 constexpr uint64_t kBootstrapSeed = 20240607;
-constexpr int64_t kPassAtKs[] = {1, 3, 5, 10};
 
 struct TaskCount {
   int64_t n = 0, correct = 0;  // Scored samples, correct ones.
@@ -87,12 +86,74 @@ std::vector<Rate> correct_within(const std::vector<const EvalRecord*>& records) 
   return rates;
 }
 
+// Over correct samples that were timed; empty where none was.
+std::optional<SpeedupStats> speedup_of(const std::vector<const EvalRecord*>& records) {
+  std::vector<double> logs;
+  SpeedupStats stats;
+  for (const EvalRecord* record : records) {
+    const Verdict& verdict = record->verdict;
+    if (record->turn > 1 || !verdict.correct() || !verdict.speedup) continue;
+    CHECK(std::isfinite(*verdict.speedup) && *verdict.speedup > 0) << verdict.candidate_id << ": " << *verdict.speedup;
+    logs.push_back(std::log(*verdict.speedup));
+    ++stats.faster.n;
+    stats.faster.k += *verdict.speedup > 1.0;
+  }
+  if (logs.empty()) return std::nullopt;
+  std::sort(logs.begin(), logs.end());  // The same bits whatever the order of the records.
+  stats.geometric_mean = std::exp(mean(logs));
+  return stats;
+}
+
+// Where nothing could be timed (no GPU), or a correct sample was not, there is no fast_p.
+std::vector<FastShare> fast_shares(const std::vector<const EvalRecord*>& records) {
+  bool measures = false;
+  int64_t n = 0;
+  std::vector<double> speedups;
+  for (const EvalRecord* record : records) {
+    const Verdict& verdict = record->verdict;
+    if (record->turn > 1 || verdict.is_harness_fault()) continue;
+    ++n;
+    measures |= verdict.path == VerifyPath::kReplay || verdict.speedup.has_value();
+    if (!verdict.correct()) continue;
+    if (!verdict.speedup) return {};
+    speedups.push_back(*verdict.speedup);
+  }
+  if (!measures) return {};
+  std::vector<FastShare> shares;
+  for (double p : kFastPs) {
+    shares.push_back({p, {std::count_if(speedups.begin(), speedups.end(), [p](double s) { return s > p; }), n}});
+  }
+  return shares;
+}
+
 std::vector<const EvalRecord*> select(const std::vector<EvalRecord>& records, int level) {
   std::vector<const EvalRecord*> selected;
   for (const auto& record : records) {
     if (level == 0 || record.level == level) selected.push_back(&record);
   }
   return selected;
+}
+
+std::map<std::string, OperatorMetrics> by_operator(const std::vector<EvalRecord>& records,
+                                                   const TaskOperators& operators) {
+  std::map<std::string, std::vector<const EvalRecord*>> of_operator;
+  for (const EvalRecord& record : records) {
+    auto known = operators.find(record.task_id);
+    if (known == operators.end()) continue;
+    for (const std::string& name : known->second) of_operator[name].push_back(&record);
+  }
+  std::map<std::string, OperatorMetrics> all;
+  for (const auto& [name, chosen] : of_operator) {
+    OperatorMetrics m;
+    for (const auto& [task, count] : count_by_task(chosen)) {
+      ++m.tasks;
+      m.correct.k += count.correct;
+      m.correct.n += count.n;
+    }
+    m.speedup = speedup_of(chosen);
+    if (m.tasks > 0) all[name] = m;
+  }
+  return all;
 }
 
 std::set<int> levels_of(const std::vector<EvalRecord>& records) {
@@ -106,8 +167,7 @@ std::set<int> levels_of(const std::vector<EvalRecord>& records) {
 LevelMetrics summarise(const std::vector<const EvalRecord*>& records) {
   LevelMetrics m;
   double tokens = 0;
-  std::vector<double> logs;
-  SpeedupStats speedup;
+  int64_t lengths = 0;
   for (const EvalRecord* record : records) {
     const Verdict& verdict = record->verdict;
     if (record->turn > 1) continue;
@@ -119,26 +179,21 @@ LevelMetrics summarise(const std::vector<const EvalRecord*>& records) {
     m.valid.k += verdict.valid();
     m.compiled.k += verdict.compiled();
     m.correct.k += verdict.correct();
-    m.truncated.k += record->finished == "length";
-    tokens += static_cast<double>(record->tokens);
-    ++m.outcomes[to_string(verdict.outcome)];
-    if (!verdict.correct()) {
-      ++m.stopped_at[to_string(verdict.stopped_at)];
-    } else if (verdict.speedup) {
-      CHECK(std::isfinite(*verdict.speedup) && *verdict.speedup > 0)
-          << verdict.candidate_id << ": " << *verdict.speedup;
-      logs.push_back(std::log(*verdict.speedup));
-      ++speedup.faster.n;
-      speedup.faster.k += *verdict.speedup > 1.0;
+    if (!record->finished.empty()) {
+      ++lengths;
+      m.truncated.k += record->finished == "length";
+      tokens += static_cast<double>(record->tokens);
     }
+    ++m.outcomes[to_string(verdict.outcome)];
+    if (verdict.correct()) continue;
+    ++m.stopped_at[to_string(verdict.stopped_at)];
+    ++m.rules[name_of(verdict.finding().rule())];
   }
-  m.valid.n = m.compiled.n = m.correct.n = m.truncated.n = m.samples;
-  if (m.samples > 0) m.mean_tokens = tokens / static_cast<double>(m.samples);
-  if (speedup.faster.n > 0) {
-    std::sort(logs.begin(), logs.end());  // The same bits whatever the order of the records.
-    speedup.geometric_mean = std::exp(mean(logs));
-    m.speedup = speedup;
-  }
+  m.valid.n = m.compiled.n = m.correct.n = m.samples;
+  m.truncated.n = lengths;
+  if (lengths > 0) m.mean_tokens = tokens / static_cast<double>(lengths);
+  m.speedup = speedup_of(records);
+  m.fast = fast_shares(records);
   auto counts = count_by_task(records);
   m.tasks = static_cast<int64_t>(counts.size());
   m.pass_at = pass_at_all(counts);
@@ -146,8 +201,8 @@ LevelMetrics summarise(const std::vector<const EvalRecord*>& records) {
   return m;
 }
 
-ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records) {
-  ResultsRow row{model, {}};
+ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records, const TaskOperators& operators) {
+  ResultsRow row{model, {}, by_operator(records, operators)};
   for (int level : levels_of(records)) row.levels[cat(level)] = summarise(select(records, level));
   row.levels["all"] = summarise(select(records, 0));
   return row;
@@ -204,73 +259,41 @@ std::string no_counts(const std::map<std::string, int64_t>& counts) {
 }  // namespace
 
 std::string Rate::problem() const { return k > n ? "it has k > n" : no_counts({k, n}); }
+Rate LevelMetrics::through(Stage stage) const {
+  Rate rate{samples, samples};
+  for (int s = 0; s <= static_cast<int>(stage); ++s) {
+    auto it = stopped_at.find(to_string(static_cast<Stage>(s)));
+    if (it != stopped_at.end()) rate.k -= it->second;
+  }
+  return rate;
+}
+
+std::string OperatorMetrics::problem() const { return no_counts({tasks}); }
 std::string PassAtK::problem() const { return no_counts({k, tasks}); }
 std::string RateDifference::problem() const { return no_counts({tasks}); }
 std::string LevelMetrics::problem() const {
-  return no_counts({samples, tasks, harness_faults}) + no_counts<Outcome>(outcomes) + no_counts<Stage>(stopped_at);
+  return no_counts({samples, tasks, harness_faults}) + no_counts<Outcome>(outcomes) + no_counts<Stage>(stopped_at) +
+         no_counts<Rule>(rules);
 }
 
-Json to_json(const ResultsRow& row) { return {{"model", row.model}, {"levels", json_of(row.levels)}}; }
-
-std::string to_table(const ResultsRow& row) {
-  auto percent = [](double share, int digits) { return fixed(100 * share, digits); };
-  auto rate = [&](const Rate& r) {
-    if (r.n == 0) return std::string("-");
-    Interval i = r.interval();
-    return cat(percent(static_cast<double>(r.k) / static_cast<double>(r.n), 1), " % (", percent(i.low, 0), "-",
-               percent(i.high, 0), ")");
-  };
-  std::set<int64_t> ks;
-  for (const auto& [level, m] : row.levels) {
-    for (const PassAtK& p : m.pass_at) ks.insert(p.k);
-  }
-  std::vector<std::vector<std::string>> lines = {{row.model, "tasks", "answers", "valid", "compiled", "correct"}};
-  for (int64_t k : ks) lines[0].push_back(cat("pass@", k));
-  size_t turns = 0;
-  for (const auto& [level, m] : row.levels) turns = std::max(turns, m.correct_within.size());
-  if (turns > 1) lines[0].push_back(cat("within ", turns, " turns"));
-  lines[0].push_back("speedup");
-  int64_t faults = 0;
-  for (const auto& [level, m] : row.levels) {
-    std::vector<std::string> line = {level == "all" ? level : "level " + level,
-                                     cat(m.tasks),
-                                     cat(m.samples),
-                                     rate(m.valid),
-                                     rate(m.compiled),
-                                     rate(m.correct)};
-    for (int64_t k : ks) {
-      auto it = std::find_if(m.pass_at.begin(), m.pass_at.end(), [&](const PassAtK& p) { return p.k == k; });
-      line.push_back(it == m.pass_at.end() ? "-" : percent(it->value, 1) + " %");
-    }
-    if (turns > 1) line.push_back(m.correct_within.empty() ? "-" : rate(m.correct_within.back()));
-    line.push_back(m.speedup ? fixed(m.speedup->geometric_mean, 2) + "x" : "not measured");
-    lines.push_back(std::move(line));
-    if (level == "all") faults = m.harness_faults;
-  }
-  std::vector<size_t> widths(lines[0].size());
-  for (const auto& line : lines) {
-    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
-  }
-  std::string out;
-  for (const auto& line : lines) {
-    for (size_t c = 0; c < line.size(); ++c) {
-      std::string blank(widths[c] - line[c].size(), ' ');
-      out += c == 0 ? line[c] + blank : "  " + blank + line[c];  // Numbers stand to the right.
-    }
-    out += "\n";
-  }
-  if (faults > 0) out += cat(faults, " more answers have no verdict: the verifier failed on them\n");
-  return out;
+Json to_json(const ResultsRow& row) {
+  Json json = {{"model", row.model}, {"levels", json_of(row.levels)}};
+  if (!row.operators.empty()) json["operators"] = json_of(row.operators);
+  return json;
 }
 
 ResultsRow results_row_from_json(const Json& json, const std::string& where) {
   ResultsRow row;
-  std::map<std::string, Json> levels;
+  std::map<std::string, Json> levels, operators;
   JsonReader in(json, "a row", where);
   in("model", row.model);
   in("levels", levels);
+  in.optional("operators", operators);
   for (const auto& [name, metrics] : levels) {
     row.levels[name] = from_json<LevelMetrics>(metrics, cat("level ", name, " of ", row.model), where);
+  }
+  for (const auto& [name, metrics] : operators) {
+    row.operators[name] = from_json<OperatorMetrics>(metrics, cat("operator ", name, " of ", row.model), where);
   }
   return row;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics: turns the verdicts of an evaluation into rates with intervals, pass@k and speedups, per level and overall.
+// Metrics: turns the verdicts of an evaluation into rates with intervals, pass@k, fast_p and speedups, per level, per
+// operator and overall. tables.h prints them.
 //
 // What every number counts: a harness fault is our failure, says nothing about the model, and is left out of n; how
 // many there were is kept beside n. Everything else a candidate can end with, unsupported included, stays in n as "not
@@ -9,9 +10,11 @@
 // it).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +73,35 @@ struct SpeedupStats {
   }
 };
 
+// fast_p (Ouyang et al., "KernelBench: Can LLMs write efficient GPU kernels?", 2025): the share of all scored samples
+// that are correct and more than p times as fast as the reference. A ratio within the noise of timing is 1.
+struct FastShare {
+  double p = 1;
+  Rate rate;
+  bool operator==(const FastShare&) const = default;
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("p", self.p);
+    v("rate", self.rate);
+  }
+};
+
+// Of the tasks that use an operator; one of several operators is in the rows of all of them.
+struct OperatorMetrics {
+  int64_t tasks = 0;  // With at least one scored sample.
+  Rate correct;
+  std::optional<SpeedupStats> speedup;
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("tasks", self.tasks);
+    v("correct", self.correct);
+    v("speedup", self.speedup);
+  }
+  std::string problem() const;
+};
+
 struct LevelMetrics {
   int64_t samples = 0;         // Scored samples: n of every rate here.
   int64_t tasks = 0;           // Tasks with at least one scored sample.
@@ -78,11 +110,15 @@ struct LevelMetrics {
   // [t - 1] = conversations with a correct answer at one of the first t turns; empty = there was one turn only. Left
   // out of n are those that a harness fault kept from it. All else here is about first answers.
   std::vector<Rate> correct_within;
-  std::vector<PassAtK> pass_at;             // Ascending k, of {1, 3, 5, 10} those that any task has enough samples for.
-  std::optional<SpeedupStats> speedup;      // Empty = not measured.
-  std::map<std::string, int64_t> outcomes;  // Outcome name -> scored samples; only names that occurred.
+  std::vector<PassAtK> pass_at;         // Ascending k, of kPassAtKs those that any task has enough samples for.
+  std::optional<SpeedupStats> speedup;  // Empty = not measured.
+  std::vector<FastShare> fast;          // One for each of kFastPs; empty = not measured: a correct sample has no time.
+  std::map<std::string, int64_t> outcomes;    // Outcome name -> scored samples; only names that occurred.
   std::map<std::string, int64_t> stopped_at;  // Stage name -> scored samples that ended there without passing.
-  double mean_tokens = 0;                     // Mean answer length of scored samples.
+  std::map<std::string, int64_t> rules;       // Name of the rule that was broken -> scored samples.
+  double mean_tokens = 0;                     // Mean answer length of the scored samples whose length is known.
+
+  Rate through(Stage stage) const;  // Scored samples that got through it and those before it.
 
   template <class Self, class V>
   static void json_fields(Self& self, V& v) {
@@ -99,18 +135,28 @@ struct LevelMetrics {
     v("pass_at", self.pass_at);
     v.optional("correct_within", self.correct_within);
     v("speedup", self.speedup);
+    v.optional("fast", self.fast);
+    v.optional("rules", self.rules);
   }
   std::string problem() const;
 };
 
 // One row of results.json.
 struct ResultsRow {
-  std::string model;                           // "base", "sft", "rl", ...
-  std::map<std::string, LevelMetrics> levels;  // "1", "2", ... and "all".
+  std::string model;                                 // "base", "sft", "rl", ...
+  std::map<std::string, LevelMetrics> levels;        // "1", "2", ... and "all".
+  std::map<std::string, OperatorMetrics> operators;  // Empty = the tasks' operators are not known.
 };
 
+constexpr std::array<int64_t, 7> kPassAtKs = {1, 3, 5, 10, 20, 50, 100};
+constexpr std::array<double, 4> kFastPs = {0.8, 1, 1.2, 2};
+
+// Operators of each task, by id.
+using TaskOperators = std::map<std::string, std::set<std::string>>;
+
 LevelMetrics summarise(const std::vector<const EvalRecord*>& records);
-ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records);
+ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records,
+                    const TaskOperators& operators = {});
 
 // Difference in correct rate, b minus a, on the tasks both were scored on: mean over tasks of the difference between
 // the two task rates, with a 95 % paired bootstrap interval (2,000 resamples of tasks, fixed seed).
@@ -141,12 +187,11 @@ RateDifference compare_correct(const std::string& name_a, const std::vector<Eval
 std::vector<RateDifference> compare_levels(const std::string& name_a, const std::vector<EvalRecord>& a,
                                            const std::string& name_b, const std::vector<EvalRecord>& b);
 
-// {"model": "sft", "levels": {"1": {...}, "all": {...}}}. Rates are {"k", "n", "rate", "low", "high"}; reading trusts k
+// {"model": "sft", "levels": {"1": {...}, "all": {...}}, "operators": {"relu": {...}}}, the last where they are known.
+// Rates are {"k", "n", "rate", "low", "high"}; reading trusts k
 // and n and works the rest out again. Readers throw Error (usage) for missing or impossible fields; `where` goes into
 // it.
 Json to_json(const ResultsRow& row);
-// The row as a table for people, a line a level: "54.2 % (40-67)" is a rate with its 95 % interval.
-std::string to_table(const ResultsRow& row);
 ResultsRow results_row_from_json(const Json& json, const std::string& where);
 Json to_json(const RateDifference& comparison);
 RateDifference comparison_from_json(const Json& json, const std::string& where);

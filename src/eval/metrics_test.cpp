@@ -11,40 +11,12 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "support/made_up_finding.h"
+#include "support/made_up_run.h"
 
 namespace tritonrl::metrics_test {
 namespace {
 
-EvalRecord record(const std::string& task, int level, Outcome outcome, Stage stopped_at, int64_t sample = 0) {
-  EvalRecord r;
-  r.task_id = task;
-  r.level = level;
-  r.sample_index = sample;
-  r.tokens = 100;
-  r.verdict.candidate_id = cat(task, "#", sample);
-  r.verdict.task_id = task;
-  r.verdict.level = level;
-  r.verdict.outcome = outcome;
-  r.verdict.stopped_at = stopped_at;
-  for (int s = 0; s <= static_cast<int>(stopped_at); ++s) {
-    auto stage = static_cast<Stage>(s);
-    r.verdict.stages.push_back({stage, 0.01, stage == stopped_at ? made_up_finding(outcome) : Finding()});
-  }
-  return r;
-}
-
-EvalRecord pass(const std::string& task, int level, int64_t sample = 0) {
-  return record(task, level, Outcome::kPass, Stage::kFullRun, sample);
-}
-EvalRecord fail(const std::string& task, int level, int64_t sample = 0) {
-  return record(task, level, Outcome::kWrongOutput, Stage::kTinyRun, sample);
-}
-
-// `n` samples of one task, the first `correct` of them correct.
-void add_task(std::vector<EvalRecord>& records, const std::string& task, int level, int n, int correct) {
-  for (int i = 0; i < n; ++i) records.push_back(i < correct ? pass(task, level, i) : fail(task, level, i));
-}
+using namespace made_up;  // NOLINT(google-build-using-namespace)
 
 // Three conversations of one task: right at once; corrected at turn 2; a fault at turn 2. A fourth never gets it right.
 TEST(Metrics, TurnsCountWithinAndOnlyThere) {
@@ -74,26 +46,6 @@ TEST(Metrics, TurnsCountWithinAndOnlyThere) {
   ResultsRow again = results_row_from_json(to_json(row), "test");
   EXPECT_EQ(to_json(again), to_json(row));
   EXPECT_FALSE(to_json(make_row("rl", {pass("a", 1)}))["levels"]["all"].contains("correct_within"));
-  EXPECT_THAT(to_table(row), testing::HasSubstr("within 3 turns"));
-  EXPECT_THAT(to_table(row), testing::HasSubstr("66.7 %"));
-}
-
-TEST(Metrics, TableHasALineALevel) {
-  std::vector<EvalRecord> records;
-  add_task(records, "a", 1, 4, 3);
-  add_task(records, "b", 2, 2, 0);
-  records.push_back(record("b", 2, Outcome::kHarnessFault, Stage::kExtract, 2));
-  std::vector<std::string> lines = split(to_table(make_row("sft", records)), '\n');
-  ASSERT_GE(lines.size(), 5u);
-  EXPECT_THAT(lines[0], testing::StartsWith("sft"));
-  EXPECT_THAT(lines[0], testing::HasSubstr("pass@3"));
-  EXPECT_THAT(lines[1], testing::StartsWith("level 1"));
-  EXPECT_THAT(lines[1], testing::HasSubstr("75.0 % (30-95)"));  // Wilson's interval of 3 of 4.
-  EXPECT_THAT(lines[2], testing::HasSubstr("0.0 % (0-66)"));
-  EXPECT_THAT(lines[3], testing::StartsWith("all "));
-  EXPECT_THAT(lines[3], testing::EndsWith("not measured"));
-  EXPECT_THAT(lines[4], testing::StartsWith("1 more answers have no verdict"));
-  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(lines[i].size(), lines[1].size());
 }
 
 TEST(Metrics, CountsStagesPerLevelAndOverall) {
@@ -176,6 +128,128 @@ TEST(Metrics, SpeedupIsAGeometricMeanOverTimedCorrectSamples) {
   EXPECT_NEAR(m.speedup->geometric_mean, std::cbrt(2.0), 1e-12);
   EXPECT_EQ(m.speedup->faster.n, 3);
   EXPECT_EQ(m.speedup->faster.k, 1) << "exactly 1.0 is not faster";
+}
+
+// Six answers to three tasks on a GPU: ratios 2.5, 1.1 and 0.9 among the correct ones.
+std::vector<EvalRecord> timed() {
+  std::vector<EvalRecord> records = {pass("a", 1),    pass("a", 1, 1),
+                                     fail("b", 1),    pass("c", 2),
+                                     fail("c", 2, 1), record("c", 2, Outcome::kHarnessFault, Stage::kTime, 2)};
+  records[0].verdict.speedup = 2.5;
+  records[1].verdict.speedup = 1.1;
+  records[3].verdict.speedup = 0.9;
+  for (EvalRecord& one : records) one.verdict.path = VerifyPath::kReplay;
+  return records;
+}
+
+std::vector<std::pair<double, std::string>> shares(const LevelMetrics& m) {
+  std::vector<std::pair<double, std::string>> out;
+  for (const FastShare& share : m.fast) out.emplace_back(share.p, cat(share.rate.k, "/", share.rate.n));
+  return out;
+}
+
+TEST(Metrics, FastPIsOfAllAnswersAndStrict) {
+  ResultsRow row = make_row("rl", timed());
+  using Shares = std::vector<std::pair<double, std::string>>;
+  EXPECT_EQ(shares(row.levels["all"]), (Shares{{0.8, "3/5"}, {1, "2/5"}, {1.2, "1/5"}, {2, "1/5"}}));
+  EXPECT_EQ(shares(row.levels["1"]), (Shares{{0.8, "2/3"}, {1, "2/3"}, {1.2, "1/3"}, {2, "1/3"}}));
+  EXPECT_EQ(shares(row.levels["2"]), (Shares{{0.8, "1/2"}, {1, "0/2"}, {1.2, "0/2"}, {2, "0/2"}}));
+  std::vector<EvalRecord> at = timed();
+  at[0].verdict.speedup = 2.0;
+  at[1].verdict.speedup = 1.0;
+  EXPECT_EQ(shares(make_row("rl", at).levels["1"]), (Shares{{0.8, "2/3"}, {1, "1/3"}, {1.2, "1/3"}, {2, "0/3"}}))
+      << "more than p times as fast: a ratio of p is not";
+}
+
+TEST(Metrics, FastPIsNotMeasuredWithoutTimes) {
+  std::vector<EvalRecord> none = {pass("a", 1), fail("a", 1, 1)};
+  EXPECT_TRUE(make_row("rl", none).levels["all"].fast.empty());
+  std::vector<EvalRecord> some = timed();
+  some[1].verdict.speedup.reset();
+  ResultsRow row = make_row("rl", some);
+  EXPECT_TRUE(row.levels["1"].fast.empty()) << "a correct answer without a time may be of either sort";
+  EXPECT_FALSE(row.levels["2"].fast.empty());
+  std::vector<EvalRecord> wrong = {fail("a", 1)};
+  EXPECT_TRUE(make_row("rl", wrong).levels["all"].fast.empty());
+  wrong[0].verdict.path = VerifyPath::kReplay;
+  EXPECT_EQ(shares(make_row("rl", wrong).levels["all"])[1].second, "0/1") << "on a GPU none is none";
+}
+
+TEST(Metrics, PassAtKUpToAHundred) {
+  std::vector<EvalRecord> records;
+  add_task(records, "a", 1, 100, 1);
+  LevelMetrics m = make_row("rl", records).levels.at("all");
+  ASSERT_EQ(m.pass_at.size(), kPassAtKs.size());
+  for (const PassAtK& p : m.pass_at) EXPECT_NEAR(p.value, static_cast<double>(p.k) / 100, 1e-12) << p.k;
+  add_task(records, "b", 1, 20, 15);
+  m = make_row("rl", records).levels.at("all");
+  EXPECT_EQ(m.pass_at[2].k, 5);
+  // b: 1 - C(5, 5) / C(20, 5) = 1 - 1 / 15504.
+  EXPECT_NEAR(m.pass_at[2].value, (0.05 + 1 - 1.0 / 15504) / 2, 1e-12);
+  EXPECT_EQ(m.pass_at[4].tasks, 2) << "pass@20 needs twenty";
+  EXPECT_EQ(m.pass_at[5].tasks, 1);
+}
+
+TEST(Metrics, RulesAndFunnel) {
+  std::vector<EvalRecord> records = {record("a", 1, Outcome::kNoCode, Stage::kExtract),
+                                     record("a", 1, Outcome::kSyntaxError, Stage::kSyntax, 1),
+                                     record("b", 1, Outcome::kCompileError, Stage::kCompile),
+                                     record("b", 1, Outcome::kTimeout, Stage::kFullRun, 1),
+                                     pass("c", 1),
+                                     record("c", 1, Outcome::kHarnessFault, Stage::kCompile, 1)};
+  records[2].verdict.stages.back().finding = Rule::kTritonCompile;
+  records[3].verdict.stages.back().finding = Rule::kLate;
+  records.push_back(records[3]);
+  LevelMetrics m = make_row("rl", records).levels.at("1");
+  EXPECT_EQ(m.rules.at("triton_compile"), 1);
+  EXPECT_EQ(m.rules.at("late"), 2);
+  int64_t sum = 0;
+  for (const auto& [rule, count] : m.rules) sum += count;
+  EXPECT_EQ(sum, m.samples - m.correct.k) << "each failure has a rule, and no fault of ours";
+  const int64_t through[] = {5, 4, 3, 3, 1, 1};
+  for (int s = 0; s < kStageCount; ++s) EXPECT_EQ(m.through(static_cast<Stage>(s)), (Rate{through[s], 6})) << s;
+  EXPECT_EQ(m.through(Stage::kCompile), m.compiled);
+}
+
+TEST(Metrics, ByOperator) {
+  TaskOperators operators = {{"a", {"relu", "softmax"}}, {"b", {"relu"}}, {"c", {"matmul"}}, {"never asked", {"sum"}}};
+  std::vector<EvalRecord> records = timed();
+  ResultsRow row = make_row("rl", records, operators);
+  ASSERT_THAT(row.operators, testing::SizeIs(3));
+  const OperatorMetrics& relu = row.operators.at("relu");
+  EXPECT_EQ(relu.tasks, 2);
+  EXPECT_EQ(relu.correct, (Rate{2, 3}));
+  EXPECT_NEAR(relu.speedup->geometric_mean, std::sqrt(2.5 * 1.1), 1e-12);
+  EXPECT_EQ(row.operators.at("softmax").correct, (Rate{2, 2}));
+  EXPECT_EQ(row.operators.at("matmul").correct, (Rate{1, 2})) << "without the fault";
+  EXPECT_TRUE(make_row("rl", records).operators.empty());
+  Json json = to_json(row);
+  EXPECT_EQ(to_json(results_row_from_json(Json::parse(json.dump()), "results.json")), json);
+  EXPECT_FALSE(to_json(make_row("rl", records)).contains("operators"));
+}
+
+TEST(Metrics, LengthsThatAreNotKnownAreLeftOut) {
+  std::vector<EvalRecord> records = {pass("a", 1), pass("a", 1, 1), fail("a", 1, 2)};
+  records[1].finished = "length";
+  records[1].tokens = 300;
+  records[2].finished = "";
+  records[2].tokens = 0;
+  LevelMetrics m = make_row("rl", records).levels.at("1");
+  EXPECT_EQ(m.samples, 3);
+  EXPECT_EQ(m.truncated, (Rate{1, 2}));
+  EXPECT_DOUBLE_EQ(m.mean_tokens, 200);
+}
+
+// results.json of a run before there were rules and fast_p.
+TEST(Metrics, ReadsOlderRows) {
+  Json json = to_json(make_row("rl", timed()));
+  for (auto& [name, level] : json["levels"].items()) {
+    level.erase("fast");
+    level.erase("rules");
+  }
+  ResultsRow row = results_row_from_json(json, "results.json");
+  EXPECT_TRUE(row.levels.at("all").fast.empty());
+  EXPECT_EQ(row.levels.at("all").correct, (Rate{3, 5}));
 }
 
 TEST(Metrics, DoesNotDependOnTheOrderOfRecords) {

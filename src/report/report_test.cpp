@@ -381,7 +381,12 @@ TEST_F(ReportTest, SpeedupsAreShownWhenMeasured) {
              results_to_json({base, sft}, compare_levels("base", records, "sft", records)).dump());
   std::string text = markdown();
   EXPECT_TRUE(contains(text, "1.00x (2 of 4 faster)"));
+  EXPECT_TRUE(contains(text, "fast_p: share of all samples"));
+  EXPECT_TRUE(contains(text, "p = 1.2"));
   EXPECT_FALSE(contains(text, "Speed was not measured."));
+  records[0].verdict.speedup.reset();
+  write_file(dir_ / "results.json", results_to_json({make_row("base", records)}, {}).dump());
+  EXPECT_FALSE(contains(markdown(), "fast_p")) << "a correct sample has no time";
   EXPECT_TRUE(contains(text, "no clear difference from the base model (0.0 points, the same on every task)"));
   EXPECT_TRUE(contains(text, "has no row for rl, though"));
 }

@@ -124,6 +124,30 @@ std::string decided_words(const RunData& run) {
   return trim(words);
 }
 
+// fast_p of every model at every level; nothing where no time was measured.
+void add_fast(const RunData& run, Document& document) {
+  Table table;
+  table.caption = "fast_p: share of all samples that are correct and more than p times as fast as the reference";
+  table.columns = {{"Level and model", false}};
+  for (double p : kFastPs) table.columns.push_back({cat("p = ", Json(p).dump()), true});
+  bool any = false;
+  for (const auto& level : levels_of(run)) {
+    for (const auto& row : run.rows) {
+      const LevelMetrics* m = find_level(row, level);
+      if (!m) continue;
+      std::vector<Cell> cells = {
+          {{plain(cat(level == "all" ? "All levels" : "Level " + level, ", ")), strong(row.model)}, ""}};
+      for (double p : kFastPs) {
+        auto it = std::find_if(m->fast.begin(), m->fast.end(), [&](const FastShare& share) { return share.p == p; });
+        cells.push_back(it == m->fast.end() ? cell("not measured") : rate_cell(it->rate));
+      }
+      any |= !m->fast.empty();
+      table.rows.push_back(std::move(cells));
+    }
+  }
+  if (any) document.blocks.push_back(std::move(table));
+}
+
 }  // namespace
 
 void add_verdict(const RunData& run, Document& document) {
@@ -216,6 +240,7 @@ void add_results(const RunData& run, Document& document) {
                      : " No sample was lost to a harness fault.";
   if (samples > 0) note += cat(" Cut at the token limit: ", truncated, " of ", samples, " answers.");
   document.say(note, Paragraph::Role::kNote);
+  add_fast(run, document);
   if (run.comparisons.empty()) return;
   Table differences;
   differences.caption = "Difference in correct rate on the same tasks (paired bootstrap over tasks, 2,000 resamples)";

@@ -54,5 +54,8 @@ std::vector<EvalRecord> records_of(const Rollouts& rollouts);
 // Records as JSON lines, so that a run can be resumed and looked into.
 void save_records(const std::filesystem::path& path, const std::vector<EvalRecord>& records);
 std::vector<EvalRecord> load_records(const std::filesystem::path& path);
+// Records, or verdicts as `tritonrl verify --batch` writes them, a line each. Of those, text, length and tokens are not
+// known; the samples of a task count in the order of the file. Throws Error (usage) with file:line.
+std::vector<EvalRecord> load_answers(const std::filesystem::path& path);
 
 }  // namespace tritonrl

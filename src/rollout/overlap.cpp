@@ -53,7 +53,7 @@ Collected sample_and_verify(Verifier& verifier, std::vector<Candidate> candidate
     take(i, std::move(verdict));
   };
   double start = now_s(), first = 0;
-  auto verifier_stream = verifier.stream(on_verdict, how.stream ? kSpareWorkers : 0);
+  auto verifier_stream = verifier.stream(on_verdict, how.stream ? kSpareWorkers : 0, how.limits);
   auto submit = [&](size_t i) {
     if (const Verdict* known = how.journal ? how.journal->verdict(turn, i) : nullptr) return take(i, *known);
     if (first == 0) first = now_s();

@@ -24,6 +24,7 @@ struct Collecting {
   std::string what;                   // Names progress bars and what is logged.
   bool stream = false;                // Verify answers while others are sampled.
   RolloutJournal* journal = nullptr;  // Keeps what comes; what it holds is neither drawn nor verified again.
+  OwnLimits limits = {};              // How long candidates may compute.
   // Called once, on the calling thread, when nothing more will be drawn.
   std::function<void()> on_sampled = {};
   // Asked between two tokens: is this to end with Interrupted, for another reason than base/process/interrupt.h's?

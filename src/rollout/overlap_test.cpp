@@ -130,7 +130,7 @@ TEST(Overlap, AJournalSavesWhatWasDone) {
         progress(9, 9, 10 * calls);
       };
       int64_t sampled = 0;
-      Collecting how{"test", stream, &journal, [&] { ++sampled; }};
+      Collecting how{"test", stream, &journal, {}, [&] { ++sampled; }};
       Collected all = sample_and_verify(*verifier, candidates, sampler, how, 1, nullptr);
       EXPECT_EQ(calls, static_cast<int64_t>(answers_left));
       EXPECT_EQ(sampled, 1);
@@ -145,6 +145,27 @@ TEST(Overlap, AJournalSavesWhatWasDone) {
         EXPECT_TRUE(answers_left > 0 || to_json(all.verdicts[i]) == to_json(before[i]));
       }
       before = all.verdicts;
+    }
+  }
+}
+
+TEST(Overlap, LimitsHoldForEveryCandidate) {
+  auto verifier = verifier_over([](const Job& job, const std::string& nonce) {
+    JobAnswer answer = honest_answer(job, nonce);
+    if (job.kind == "record") answer.processor_s = 5;
+    return answer;
+  });
+  auto sampler = [](const GenerateProgress&, const auto& on_answer) {
+    for (size_t i = 0; i < 3; ++i) on_answer(i, rollout(i + 1));
+  };
+  for (bool stream : {false, true}) {
+    for (double limit : {4.0, 6.0}) {
+      Collecting how{"test", stream, nullptr, {{Stage::kCompile, limit}}};
+      Collected all = sample_and_verify(*verifier, std::vector<Candidate>(3), sampler, how, 1, nullptr);
+      for (const Verdict& verdict : all.verdicts) {
+        if (verdict.outcome == Outcome::kSyntaxError) continue;
+        EXPECT_EQ(verdict.finding().rule(), limit < 5 ? Rule::kLate : Rule::kPass);
+      }
     }
   }
 }

@@ -29,7 +29,7 @@ void RolloutBatch::run() {
   };
   try {
     OwnStream stream(policy_.weights().device);
-    Collecting how{work_.what, work_.stream, work_.journal.get()};
+    Collecting how{work_.what, work_.stream, work_.journal.get(), work_.limits};
     how.on_sampled = [&] { say(false); };
     how.stopped = [this] { return stopped_.load(); };
     rollouts_ =

@@ -33,6 +33,7 @@ struct RolloutWork {
   TurnRules turns;
   bool stream = false;
   std::shared_ptr<RolloutJournal> journal = nullptr;
+  OwnLimits limits = {};
 };
 
 class RolloutBatch {

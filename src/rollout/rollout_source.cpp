@@ -21,12 +21,13 @@ std::vector<std::string> ids_of(const std::vector<Task>& tasks) {
 }  // namespace
 
 RolloutSource::RolloutSource(RolloutRules rules, fs::path folder, const std::vector<Task>& tasks, TaskSampler& sampler,
-                             const Rng& rng, std::function<Verifier&()> verifier)
+                             const Rng& rng, std::function<Verifier&()> verifier, LimitsOf limits)
     : rules_(std::move(rules)),
       folder_(std::move(folder)),
       sampler_(sampler),
       rng_(rng),
-      verifier_(std::move(verifier)) {
+      verifier_(std::move(verifier)),
+      limits_(std::move(limits)) {
   for (const Task& task : tasks) tasks_[task.id] = &task;
 }
 
@@ -53,6 +54,7 @@ RolloutWork RolloutSource::work(int64_t step, int64_t round, const Assignment& w
   if (round > 0) work.rng = work.rng.at(static_cast<uint64_t>(round));
   work.turns = rules_.turns;
   work.stream = should_stream(rules_.stream, policy);
+  work.limits = limits_(step);
   work.journal = std::make_shared<RolloutJournal>(
       pending(step, round),
       cat(work.what, " round ", round, " by ", what.policy, " on ", join(ids_of(what.tasks), " ")));
@@ -69,8 +71,9 @@ Rollouts RolloutSource::roll_out(int64_t step, int64_t round, const std::vector<
     return collect_ahead(step, policy, name);
   }
   RolloutWork todo = work(step, round, {tasks, name, step - 1}, policy);
-  Rollouts rollouts = hold_conversations(policy.snapshot(), verifier_(), todo.tasks, todo.samples, todo.sampling,
-                                         todo.rng, todo.turns, {todo.what, todo.stream, todo.journal.get()});
+  Rollouts rollouts =
+      hold_conversations(policy.snapshot(), verifier_(), todo.tasks, todo.samples, todo.sampling, todo.rng, todo.turns,
+                         {todo.what, todo.stream, todo.journal.get(), todo.limits});
   PhaseTimes& times = rollouts.times;
   times.wait_rollout = times.rollout;
   times.wait_verify = times.idle = times.verify_alone;

@@ -39,10 +39,13 @@ struct RolloutRules {
 
 class RolloutSource {
  public:
+  // How long a step's candidates may compute; asked before the first of them is verified.
+  using LimitsOf = std::function<OwnLimits(int64_t step)>;
+
   // `folder` is where answers are kept, `tasks` are the sampler's. Borrows tasks and sampler. `verifier` is called when
   // it is needed first.
   RolloutSource(RolloutRules rules, std::filesystem::path folder, const std::vector<Task>& tasks, TaskSampler& sampler,
-                const Rng& rng, std::function<Verifier&()> verifier);
+                const Rng& rng, std::function<Verifier&()> verifier, LimitsOf limits);
   ~RolloutSource();
 
   // The next n tasks, or those that were chosen for that step before.
@@ -79,6 +82,7 @@ class RolloutSource {
   TaskSampler& sampler_;
   const Rng rng_;
   std::function<Verifier&()> verifier_;
+  LimitsOf limits_;
   std::map<int64_t, Assignment> assigned_;  // Of steps that were begun, or recorded as such.
   std::map<int64_t, std::unique_ptr<RolloutBatch>> batches_;
 };

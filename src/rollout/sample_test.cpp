@@ -98,5 +98,44 @@ TEST(Records, CarryTrajectoryAndTurnThereAndBack) {
   EXPECT_TRUE(lines[2].contains("turn"));
 }
 
+// Answers of a policy or of anybody else: both can be measured without running them again.
+TEST(Records, StoredAnswersAreRecordsOrVerdicts) {
+  Rollouts rollouts;
+  rollouts.groups = {group()};
+  fs::path file = fs::path(testing::TempDir()) / "tritonrl_answers_test.jsonl";
+  save_records(file, records_of(rollouts));
+  EXPECT_EQ(load_answers(file).size(), 3u);
+  EXPECT_EQ(load_answers(file)[1].finished, "length");
+
+  Verdict verdict;
+  verdict.task_id = "relu";
+  verdict.level = 2;
+  verdict.outcome = Outcome::kNoCode;
+  verdict.stages = {{Stage::kExtract, 0, Rule::kNoCodeBlock}};
+  std::string lines;
+  for (const char* id : {"a", "b", "c"}) {
+    verdict.candidate_id = id;
+    verdict.task_id = *id == 'c' ? "tanh" : "relu";
+    lines += json_line(to_json(verdict)) + "\n";
+  }
+  write_file(file, lines);
+  std::vector<EvalRecord> records = load_answers(file);
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].task_id, "relu");
+  EXPECT_EQ(records[1].level, 2);
+  EXPECT_EQ(records[1].sample_index, 1);
+  EXPECT_EQ(records[2].sample_index, 0) << "the first one of another task";
+  EXPECT_EQ(records[2].finished, "") << "nobody knows how it ended";
+  EXPECT_EQ(records[2].verdict.finding().rule(), Rule::kNoCodeBlock);
+  write_file(file, lines + "{\"code\": \"x = 1\"}\n");
+  try {
+    load_answers(file);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("jsonl:4"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("verify --batch"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace tritonrl::sample_test

@@ -39,7 +39,8 @@ void VerifyConfig::validate() const {
 // One candidate on its way. Each stage is a member that returns how it ended.
 class CandidateRun {
  public:
-  CandidateRun(const Stages& stages, const Candidate& candidate) : f_(stages), candidate_(candidate) {
+  CandidateRun(const Stages& stages, const Candidate& candidate, const OwnLimits& limits)
+      : f_(stages), candidate_(candidate), limits_(limits) {
     Rng secret(static_cast<uint64_t>(f_.secret_seed_));
     auto weight_seed = secret.at("weights").at(candidate.task.source).next_u64() >> 1 & 0x7fffffff;
     std::vector<CaseSpec> specs = f_.cases_.cases(candidate.task);
@@ -93,9 +94,13 @@ class CandidateRun {
   StageResult run_stage(Stage stage) {
     StageResult result{stage, 0, {}};
     if (skipped(stage)) return result;
+    auto limit = limits_.find(stage);
+    own_.emplace(limit == limits_.end() ? OwnTime::kNoLimit : limit->second);
+    execution_->charge(&*own_);
     double start = now_s();
     result.finding = dispatch(stage);
     result.seconds = now_s() - start;
+    if (own_->charged()) result.own_s = own_->seconds();
     return result;
   }
 
@@ -134,9 +139,9 @@ class CandidateRun {
   }
 
   // Leaves the child's blob in *blob when the outcome is pass.
-  Finding run(Job job, Blob* blob) {
+  Finding run(Job job, Blob* blob, const std::string& kernel = "") {
     job.memory_bytes = f_.config_.memory_mb << 20;
-    Finding ended = run_job(f_.pool_, ForkServerKind::kRecord, std::move(job), blob);
+    Finding ended = run_job(f_.pool_, ForkServerKind::kRecord, std::move(job), blob, &*own_, kernel);
     if (ended.outcome() == Outcome::kHarnessFault) worker_lost_ = true;
     return ended;
   }
@@ -190,8 +195,9 @@ class CandidateRun {
                           KernelSet* kernels) {
     double seconds = 0;
     Finding ended = f_.compiler_.compile(
-        file, traces, until - now_s(), [this](Job job, Blob* blob) { return run(std::move(job), blob); }, kernels,
-        &seconds);
+        file, traces, until - now_s(),
+        [this](Job job, Blob* blob, const std::string& kernel) { return run(std::move(job), blob, kernel); }, &*own_,
+        kernels, &seconds);
     triton_compile_s_ = triton_compile_s_.value_or(0) + seconds;
     return ended;
   }
@@ -222,7 +228,9 @@ class CandidateRun {
 
   const Stages& f_;
   const Candidate& candidate_;
+  const OwnLimits& limits_;
   std::optional<Execution> execution_;
+  std::optional<OwnTime> own_;  // Of the stage that is being run.
   std::string code_;
   std::vector<std::string> delegated_;
   std::map<std::string, std::string> policies_;
@@ -241,15 +249,15 @@ Stages::Stages(const VerifyConfig& config, WorkerPool& pool, const CaseSource& c
       secret_seed_(secret_seed),
       sandbox_missing_(std::move(sandbox_missing)) {}
 
-Verdict Stages::verify(const Candidate& candidate) const {
+Verdict Stages::verify(const Candidate& candidate, const OwnLimits& limits) const {
   Verdict verdict;
   {
-    CandidateRun first(*this, candidate);
+    CandidateRun first(*this, candidate, limits);
     verdict = first.go();
     if (!verdict.is_harness_fault() || !first.worth_another_try()) return verdict;
   }
   log_debug(cat("candidate ", candidate.id, " is tried again: ", verdict.reason()));
-  return CandidateRun(*this, candidate).go();
+  return CandidateRun(*this, candidate, limits).go();
 }
 
 }  // namespace tritonrl

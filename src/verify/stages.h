@@ -12,6 +12,7 @@
 // lost worker, a task whose reference does not run); it must not become a reward.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -77,6 +78,10 @@ struct Candidate {
   bool timed = true;     // false: where only correctness is asked, on a GPU the stage `time` is left out.
 };
 
+// Own time (sandbox/own_time.h) that a candidate may take in a stage, in seconds; where there is none, the stage's
+// deadline alone counts.
+using OwnLimits = std::map<Stage, double>;
+
 class Stages {
  public:
   // Borrows everything; all must outlive it. Thread rule: verify() may be called from any number of threads.
@@ -84,7 +89,7 @@ class Stages {
          ExecutionTools tools, int64_t secret_seed, std::vector<std::string> sandbox_missing);
 
   // Blocks. A harness fault that may be bad luck (a lost worker or judge) is tried once more.
-  Verdict verify(const Candidate& candidate) const;
+  Verdict verify(const Candidate& candidate, const OwnLimits& limits = {}) const;
 
   const KernelCompiler& compiler() const { return compiler_; }
 

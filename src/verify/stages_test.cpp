@@ -70,6 +70,7 @@ TEST(Stages, EndsOfChildren) {
     int code;
     std::string result, said;
     Outcome outcome;
+    double processor_s = 1;
   };
   const End ends[] = {
       {"exit 0 without a result", Status::kExited, 0, "", "", Outcome::kRuntimeError},
@@ -80,6 +81,8 @@ TEST(Stages, EndsOfChildren) {
       {"filtered system call", Status::kSignaled, SIGSYS, "", "", Outcome::kRuntimeError},
       {"killed for memory", Status::kSignaled, SIGKILL, "", "", Outcome::kOutOfMemory},
       {"processor time", Status::kSignaled, SIGXCPU, "", "", Outcome::kTimeout},
+      {"killed for processor time", Status::kSignaled, SIGKILL, "", "", Outcome::kTimeout, 1000},
+      {"killed before that", Status::kSignaled, SIGKILL, "", "", Outcome::kOutOfMemory, 15},
       {"deadline", Status::kDeadline, SIGKILL, "", "", Outcome::kTimeout},
       {"endless result", Status::kOverflow, 0, "abc", "", Outcome::kOutOfMemory},
       {"garbage", Status::kExited, 0, std::string(1000, '\xee'), "", Outcome::kTampered},
@@ -95,6 +98,7 @@ TEST(Stages, EndsOfChildren) {
         answer.status = end.status;
         answer.code = end.code;
         answer.stderr_tail = end.said;
+        answer.processor_s = end.processor_s;
         return answer;
       }));
       EXPECT_EQ(r.verdict.outcome, end.outcome) << kind << ": " << end.name << ": " << r.verdict.reason();

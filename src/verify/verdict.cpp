@@ -74,6 +74,7 @@ StageResult stage_from_json(const Json& json, const std::string& where) {
   in("stage", result.stage);
   in("seconds", result.seconds);
   result.finding = read_finding(in, json, where);
+  in.optional("own_s", result.own_s);
   return result;
 }
 
@@ -107,6 +108,7 @@ Json to_json(const Verdict& verdict) {
   json["stages"] = Json::array();
   for (const StageResult& result : verdict.stages) {
     json["stages"].push_back({{"stage", to_string(result.stage)}, {"seconds", result.seconds}});
+    if (result.own_s) json["stages"].back()["own_s"] = *result.own_s;
     add_finding(result.finding, &json["stages"].back());
   }
   return json;

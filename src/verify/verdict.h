@@ -49,8 +49,9 @@ inline const char* to_string(Outcome outcome) { return name_of(outcome); }
 
 struct StageResult {
   Stage stage = Stage::kExtract;
-  double seconds = 0;  // Wall clock.
-  Finding finding;     // Why the candidate went no further; kPass = it did.
+  double seconds = 0;                // Wall clock.
+  Finding finding;                   // Why the candidate went no further; kPass = it did.
+  std::optional<double> own_s = {};  // What its processes computed for (sandbox/own_time.h); empty = none was run.
 
   Outcome outcome() const { return finding.outcome(); }
 };

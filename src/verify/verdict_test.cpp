@@ -20,7 +20,7 @@ Verdict sample() {
   verdict.stopped_at = Stage::kTinyRun;
   verdict.stages = {{Stage::kExtract, 0.001, {}},
                     {Stage::kSyntax, 0.002, {}},
-                    {Stage::kCompile, 0.25, {}},
+                    {Stage::kCompile, 0.25, {}, 0.125},
                     {Stage::kTinyRun, 0.1, {Rule::kRace, "programs race"}}};
   verdict.cases = {{"full", {Rule::kRace, "programs race"}, 0.5, {}}, {"larger", {}, {}, "there is no such case"}};
   verdict.path = VerifyPath::kInterpreter;
@@ -53,6 +53,8 @@ TEST(Verdict, RoundTrip) {
   verdict.policies = {{"strict", "library calls do part of the work: aten.mm.default"}, {"mixed", ""}};
   Json json = to_json(verdict);
   EXPECT_EQ(to_json(verdict_from_json(json, "here")), json);
+  EXPECT_EQ(json["stages"][2]["own_s"], 0.125);
+  EXPECT_FALSE(json["stages"][1].contains("own_s"));
   EXPECT_EQ(json["timing"]["interval"], Json({1.98, 2.02}));
   EXPECT_EQ(json["timing"]["candidate_bytes"], 0);
   verdict.timing = TimingResult{};  // What was not measured is left out.

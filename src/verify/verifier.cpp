@@ -252,10 +252,10 @@ void Verifier::verify_each(std::span<const Candidate> candidates,
   all->finish();
 }
 
-std::unique_ptr<VerifyStream> Verifier::stream(VerifyStream::OnVerdict on_verdict, int64_t spare) {
-  auto verify_one = [this](const Candidate& candidate) {
+std::unique_ptr<VerifyStream> Verifier::stream(VerifyStream::OnVerdict on_verdict, int64_t spare, OwnLimits limits) {
+  auto verify_one = [this, limits = std::move(limits)](const Candidate& candidate) {
     try {
-      return stages_->verify(candidate);
+      return stages_->verify(candidate, limits);
     } catch (const Error& error) {
       return fault(candidate, error.message());
     } catch (const std::exception& error) {

@@ -65,8 +65,8 @@ class Verifier {
 
   // As verify_each(), for candidates that are still being made: verdicts begin to come with the first of them. `spare`
   // of the workers wait until the last candidate is there. The verifier must outlive the stream. Each stream has as
-  // many workers.
-  std::unique_ptr<VerifyStream> stream(VerifyStream::OnVerdict on_verdict, int64_t spare = 0);
+  // many workers. `limits` hold for all its candidates.
+  std::unique_ptr<VerifyStream> stream(VerifyStream::OnVerdict on_verdict, int64_t spare = 0, OwnLimits limits = {});
   // The GPU of that name ("cuda:0"), for somebody else who works on it: what is timed there waits until that has given
   // way. Candidates' correctness is found out beside it. Null where nothing is timed on it. Lives as long as the
   // verifier.

@@ -166,4 +166,39 @@ inline void write_made_up_run(const std::filesystem::path& dir, const MadeUpSize
   write_file(dir / "examples.json", Json{{"passed", passed}, {"failed", failed}}.dump(2));
 }
 
+// Records of an evaluation that say no more than they must.
+namespace made_up {
+
+inline EvalRecord record(const std::string& task, int level, Outcome outcome, Stage stopped_at, int64_t sample = 0) {
+  EvalRecord r;
+  r.task_id = task;
+  r.level = level;
+  r.sample_index = sample;
+  r.tokens = 100;
+  r.verdict.candidate_id = cat(task, "#", sample);
+  r.verdict.task_id = task;
+  r.verdict.level = level;
+  r.verdict.outcome = outcome;
+  r.verdict.stopped_at = stopped_at;
+  for (int s = 0; s <= static_cast<int>(stopped_at); ++s) {
+    auto stage = static_cast<Stage>(s);
+    r.verdict.stages.push_back({stage, 0.01, stage == stopped_at ? made_up_finding(outcome) : Finding()});
+  }
+  return r;
+}
+
+inline EvalRecord pass(const std::string& task, int level, int64_t sample = 0) {
+  return record(task, level, Outcome::kPass, Stage::kFullRun, sample);
+}
+inline EvalRecord fail(const std::string& task, int level, int64_t sample = 0) {
+  return record(task, level, Outcome::kWrongOutput, Stage::kTinyRun, sample);
+}
+
+// `n` samples of one task, the first `correct` of them correct.
+inline void add_task(std::vector<EvalRecord>& records, const std::string& task, int level, int n, int correct) {
+  for (int i = 0; i < n; ++i) records.push_back(i < correct ? pass(task, level, i) : fail(task, level, i));
+}
+
+}  // namespace made_up
+
 }  // namespace tritonrl

@@ -31,6 +31,27 @@ class Hostile(WithForkServers):
         self.assertEqual((done["status"], payload), ("deadline", b""))
         self.assertLess(done["waited"], 5)
 
+    def test_processor_time_is_told_and_limited(self):
+        done, payload = self.send("while True: pass", processor_s=1.0)
+        self.assertEqual((done["status"], done["code"], payload), ("signaled", 9, b""))
+        self.assertGreater(done["processor_s"], 0.8)  # The kernel counts ticks.
+        self.assertLess(done["processor_s"], 2)
+        done, _ = self.send("import time\ntime.sleep(60)", deadline_s=1.0)  # Waiting is not computing.
+        self.assertEqual(done["status"], "deadline")
+        self.assertLess(done["processor_s"], 0.5)
+        done, _ = self.send(self.CHILD_COMPUTES)
+        self.assertGreaterEqual(done["processor_s"], 0.5)
+
+    CHILD_COMPUTES = """
+import os
+import time
+if os.fork() == 0:
+    while time.process_time() < 0.5:
+        pass
+    os._exit(0)
+os.wait()
+"""
+
     def test_exit(self):
         done, payload = self.send("import os; os._exit(0)")
         self.assertEqual((done["status"], done["code"], payload), ("exited", 0, b""))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train, eval and report.
+// train and report.
 #include <cstdio>
 #include <iostream>
 
@@ -70,45 +70,6 @@ void add_train(CLI::App& app, Run& run, const std::string& command_line) {
       auto folder = run_training(config, {arguments->overwrite, command_line});
       std::cout << "results:  " << (folder / "results.json").string()
                 << "\nreport:   " << (folder / "report.html").string() << "\n";
-      return 0;
-    };
-  });
-}
-
-void add_eval(CLI::App& app, Run& run) {
-  auto* command = app.add_subcommand("eval", "measure a policy on a task file");
-  struct TrainArguments {
-    ConfigArguments config;
-    std::string tasks, adapter, out, name = "policy";
-    bool json = false;
-  };
-  auto arguments = std::make_shared<TrainArguments>();
-  arguments->config.add_to(*command);
-  command->add_option("--tasks", arguments->tasks, "task set (JSON lines); default: eval.tasks of the config");
-  command->add_option("--adapter", arguments->adapter, "PEFT folder; without it the model as it is");
-  command->add_option("--out", arguments->out, "write one record an answer here (JSON lines)");
-  command->add_flag("--json", arguments->json, "print the row of results.json in place of the table");
-  command->add_option("--name", arguments->name, "name of the row");
-  command->callback([=, &run] {
-    run = [=] {
-      Config config = arguments->config.load();
-      std::string file = arguments->tasks.empty() ? config.eval.tasks : arguments->tasks;
-      if (file.empty()) throw usage_error("no task set: give --tasks or eval.tasks");
-      auto tasks = load_tasks(file);
-      if (!config.eval.ids.empty()) tasks = tasks_of_ids(tasks, find_data_file(config.eval.ids));
-      Policy policy = Policy::open(find_policy(config), PromptTemplate::load(find_data_file(config.data.prompt)));
-      if (!arguments->adapter.empty()) {
-        check_checkpoint(arguments->adapter, policy.config().model);
-        policy.set_adapter(LoraAdapter::load(arguments->adapter, policy.weights()));
-      }
-      auto verifier = Verifier::open(config.verify, make_verify_seams(config));
-      Rng rng = Rng(static_cast<uint64_t>(config.eval.seed)).at("eval");
-      auto records =
-          records_of(roll_out_and_verify(policy.snapshot(), *verifier, tasks, config.eval.samples, config.eval.sampling,
-                                         rng, {"eval", should_stream(config.eval.stream, policy)}));
-      if (!arguments->out.empty()) save_records(arguments->out, records);
-      ResultsRow row = make_row(arguments->name, records);
-      std::cout << (arguments->json ? to_json(row).dump(2) + "\n" : to_table(row));
       return 0;
     };
   });

@@ -17,6 +17,7 @@
 #include "base/process/interrupt.h"
 #include "base/stats.h"
 #include "data/tasks/leaks.h"
+#include "data/tasks/task_facts.h"
 #include "report/report.h"
 
 namespace tritonrl {
@@ -291,8 +292,9 @@ class Pipeline {
   void report() {
     std::vector<ResultsRow> rows;
     std::vector<RateDifference> comparisons;
+    const TaskOperators operators = operators_by_task(splits_.heldout);
     for (size_t m = 0; m < records_.size(); ++m) {
-      rows.push_back(make_row(records_[m].first, records_[m].second));
+      rows.push_back(make_row(records_[m].first, records_[m].second, operators));
       if (m == 0) continue;
       auto more = compare_levels(records_[m - 1].first, records_[m - 1].second, records_[m].first, records_[m].second);
       comparisons.insert(comparisons.end(), more.begin(), more.end());

@@ -24,7 +24,9 @@ Reinforcement::Reinforcement(const Config& config, RunDir& run, Checkpoints& che
       verifier_(std::move(verifier)),
       sampler_(config.data.sampler.make(tasks)),
       credit_(make_credit(config.rl)),
-      source_(rollout_rules(config), run / "rollouts", tasks, *sampler_, rng, verifier_) {}
+      late_(make_late_limits(config)),
+      source_(rollout_rules(config), run / "rollouts", tasks, *sampler_, rng, verifier_,
+              [this](int64_t step) { return late_.of_step(step); }) {}
 
 void Reinforcement::step(int64_t step) {
   std::string phase = cat("rl/step_", step);
@@ -32,6 +34,7 @@ void Reinforcement::step(int64_t step) {
   Json data = run_.phase_data(phase);
   sampler_->restore(data["sampler"]);
   credit_->restore(data.value("credit", Json::object()));
+  late_.restore(step, data.value("late", Json::object()));
   source_.restore(step, data.value("ahead", Json()));
 }
 
@@ -48,6 +51,7 @@ void Reinforcement::learn(int64_t step) {
       Rollouts answers = source_.roll_out(step, all.rounds, tasks, policy_.get(), policy_.name());
       give_rewards(answers.groups, rules, policy_.get().tokenizer());
       sampler_->observe(results_by_task(answers.groups));
+      late_.observe(step, answers.groups);
       wanted -= keep_useful(answers.groups, rules);
       charge_length(answers.groups, rules);
       write_verdicts(run_, answers.groups, phase);
@@ -66,6 +70,7 @@ void Reinforcement::learn(int64_t step) {
   Json line = write_step(step, all, static_cast<int64_t>(examples.size()), summary, now_s() - start);
   run_.mark_done(phase, {{"sampler", sampler_->state()},
                          {"credit", credit_->state()},
+                         {"late", late_.state(step)},
                          {"kept", examples.size()},
                          {"score",
                           {{"of_step", step - 1 - all.rollouts.staleness},
@@ -132,6 +137,7 @@ Json Reinforcement::write_step(int64_t step, const Experience& all, int64_t exam
     line["reward/kl"] = all.divergence / static_cast<double>(all.rounds);
   }
   for (const auto& [metric, value] : sampler_->metrics()) line[metric] = value;
+  for (const auto& [stage, limit] : late_.of_step(step)) line[cat("verify/late_after_s/", to_string(stage))] = limit;
   run_.steps().write(line);
   log_info(cat("rl/step_", step, ": reward ", fixed(line["reward/mean"].get<double>(), 3), ", ",
                line.value("verify/outcome/pass", 0), " of ", line["rollouts"].dump(), " correct, ", examples, " kept"));

@@ -9,6 +9,7 @@
 
 #include "app/train/trained_policy.h"
 #include "data/tasks/task_sampler.h"
+#include "rollout/late_limits.h"
 #include "rollout/rollout_source.h"
 #include "train/rewards.h"
 
@@ -47,6 +48,7 @@ class Reinforcement {
   std::function<Verifier&()> verifier_;
   std::unique_ptr<TaskSampler> sampler_;
   std::unique_ptr<Credit> credit_;
+  LateLimits late_;
   RolloutSource source_;
 };
 

@@ -55,21 +55,25 @@ void add_lengths(const StepFacts& facts, Json* line) {
 
 void add_verdicts(const StepFacts& facts, Json* line) {
   std::map<std::string, int64_t> outcomes, detectors;
-  std::map<std::string, std::vector<double>> stages;
+  std::map<std::string, std::vector<double>> stages, own;
   std::set<std::pair<std::string, std::string>> different;
-  int64_t all = 0, recorded = 0, known = 0, rejected = 0;
+  int64_t all = 0, recorded = 0, known = 0, rejected = 0, late = 0;
   for (const Group& group : facts.rollouts.groups) {
     for (const Sample& sample : group.samples) {
       const Verdict& verdict = sample.verdict;
       ++all;
       ++outcomes[to_string(verdict.outcome)];
+      late += verdict.finding().rule() == Rule::kLate;
       if (std::string detector = detector_of(verdict.finding().rule()); !detector.empty()) {
         ++rejected;
         ++detectors[cat(to_string(verdict.outcome), "/", detector)];
       }
       // The same answer to the same task is verified once: its copies took no time.
       if (!different.emplace(verdict.task_id, sample.rollout.text).second) continue;
-      for (const StageResult& stage : verdict.stages) stages[to_string(stage.stage)].push_back(stage.seconds);
+      for (const StageResult& stage : verdict.stages) {
+        stages[to_string(stage.stage)].push_back(stage.seconds);
+        if (stage.own_s) own[to_string(stage.stage)].push_back(*stage.own_s);
+      }
       if (!verdict.triton_compile_s) continue;
       ++recorded;
       known += *verdict.triton_compile_s == 0;
@@ -84,9 +88,14 @@ void add_verdicts(const StepFacts& facts, Json* line) {
     (*line)["time/stage/" + stage + "/median"] = percentile(seconds, 50);
     (*line)["time/stage/" + stage + "/p95"] = percentile(seconds, 95);
   }
+  for (const auto& [stage, seconds] : own) {
+    (*line)["time/own/" + stage + "/p95"] = percentile(seconds, 95);
+    (*line)["time/own/" + stage + "/max"] = percentile(seconds, 100);
+  }
   auto faults = outcomes.find(to_string(Outcome::kHarnessFault));
   line->update({{"harness_faults", faults == outcomes.end() ? 0 : faults->second},
                 {"verify/rejected_share", share(rejected, all)},
+                {"verify/late", late},
                 {"verify/same_answers", all - static_cast<int64_t>(different.size())},
                 {"verify/kernels_known_share", share(known, recorded)},
                 {"verify/candidates_per_s",

@@ -184,4 +184,10 @@ TaskFacts facts_of(const Task& task) {
   return facts;
 }
 
+std::map<std::string, std::set<std::string>> operators_by_task(const std::vector<Task>& tasks) {
+  std::map<std::string, std::set<std::string>> operators;
+  for (const Task& task : tasks) operators[task.id] = facts_of(task).operators;
+  return operators;
+}
+
 }  // namespace tritonrl

@@ -17,6 +17,8 @@ struct TaskFacts {
   int64_t elements = 0;             // Of all inputs at full size; 0 = could not be read out of get_inputs().
 };
 TaskFacts facts_of(const Task& task);
+// Task id -> its operators.
+std::map<std::string, std::set<std::string>> operators_by_task(const std::vector<Task>& tasks);
 
 // "LayerNorm", "layer_norm" and "F.layer_norm" are one operator: small letters, no underscores.
 std::string operator_key(const std::string& name);

@@ -200,7 +200,8 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   run.growth = growth(spec);
   run.deadline_s = until - now_s();
   if (run.deadline_s <= 0) return Rule::kDeadline;
-  JudgeAnswer answer = executor_->run(run);
+  if (own_ && own_->late()) return own_->finding();
+  JudgeAnswer answer = executor_->run(run, own_);
   ran_ |= launches && !answer.lost;
   Finding ended = end(answer);
   if (at_ && answer.body.contains("skipped")) {
@@ -216,7 +217,8 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
 
 Finding Execution::without_triton(const CaseSpec& spec, double until) {
   Finding ended = run(spec, 0, until, /*launches=*/false);
-  if (ended.outcome() == Outcome::kHarnessFault) return ended;
+  bool says_nothing = ended.outcome() == Outcome::kHarnessFault || ended.outcome() == Outcome::kTimeout;
+  if (says_nothing) return ended;
   if (!ended.passed()) return {};
   return Rule::kSameWithoutLaunches;
 }

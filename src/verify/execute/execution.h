@@ -49,6 +49,8 @@ class Execution {
 
   Finding record(const std::string& code, const RunRecord& run_record);
   void set_kernels(KernelSet kernels) { kernels_ = std::move(kernels); }  // Of the trace's specs.
+  // Who is charged with what the candidate's processes compute for from now on; null = nobody asks.
+  void charge(OwnTime* own) { own_ = own; }
   // The candidate failed in an additional case before it could be run: in compiling its kernels, say.
   void decide(const CaseSpec& spec, const Finding& failed);
   Finding begin();  // Waits for what it is executed on; the stages below do it themselves.
@@ -99,6 +101,7 @@ class Execution {
   std::vector<CaseResult> results_;
   CaseResult* at_ = nullptr;  // The one being run.
   KernelSet kernels_;
+  OwnTime* own_ = nullptr;
   uint64_t runs_ = 0;
   bool lost_ = false, ran_ = false;
   std::string task_failure_;

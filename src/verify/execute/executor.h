@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "verify/execute/judge_slots.h"
+#include "verify/sandbox/own_time.h"
 #include "verify/trace/bundle.h"
 #include "verify/trace/reference.h"
 
@@ -41,8 +42,10 @@ class Executor {
 
   // Blocks until it has what it runs on. What it is given must outlive the runs. Again costs nothing.
   virtual JudgeAnswer begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) = 0;
-  // Runs one case on inputs that the judge draws, and has the outputs judged. REQUIRES: begin() passed.
-  virtual JudgeAnswer run(const JudgeRun& run) = 0;
+  // Runs one case on inputs that the judge draws, and has the outputs judged. `own` is charged with what processes of
+  // the candidate's own compute for (a GPU is shared: nothing there is), and may end them; null = nobody asks.
+  // REQUIRES: begin() passed.
+  virtual JudgeAnswer run(const JudgeRun& run, OwnTime* own) = 0;
   // Takes readings until the protocol has enough. REQUIRES: can_time(), begin() passed.
   virtual TimeAnswer time(JudgeTiming timing, const TimingProtocol& protocol) = 0;
 };

@@ -54,7 +54,7 @@ JudgeAnswer InterpretExecutor::begin(const Reference& reference, const TraceFile
   return ended(Finding());
 }
 
-JudgeAnswer InterpretExecutor::run(const JudgeRun& run) {
+JudgeAnswer InterpretExecutor::run(const JudgeRun& run, OwnTime* own) {
   const CaseTrace* trace = trace_->find(run.name);
   CHECK(trace) << "no case " << run.name;
   PayloadWriter initial;
@@ -86,7 +86,7 @@ JudgeAnswer InterpretExecutor::run(const JudgeRun& run) {
   job.deadline_s = run.deadline_s;
   job.memory_bytes = limits_.memory_bytes;
   Blob blob;
-  Finding end = run_job(pool_, ForkServerKind::kInterpret, std::move(job), &blob);
+  Finding end = run_job(pool_, ForkServerKind::kInterpret, std::move(job), &blob, own);
   if (!end.passed()) return ended(end);
   try {
     question = findings_of(blob, *trace);

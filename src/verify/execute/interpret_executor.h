@@ -28,7 +28,7 @@ class InterpretExecutor : public Executor {
   double most_growth() const override { return 8; }  // Half as large again in five dimensions is 7.6.
   bool replays_init() const override { return false; }
   JudgeAnswer begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) override;
-  JudgeAnswer run(const JudgeRun& run) override;
+  JudgeAnswer run(const JudgeRun& run, OwnTime* own) override;
   TimeAnswer time(JudgeTiming timing, const TimingProtocol& protocol) override;
 
  private:

@@ -15,8 +15,6 @@
 namespace tritonrl {
 namespace {
 
-constexpr int64_t kAtATime = 8;  // Jobs of one candidate.
-
 using Kind = TraceArg::Kind;
 using Numbers = std::map<int64_t, int64_t>;  // Kernel index -> index among those that are sent.
 
@@ -166,14 +164,14 @@ std::string CompileArguments::key() const {
 KernelCompiler::KernelCompiler(int64_t cache_bytes)
     : results_(cache_bytes, [](const Result& result) { return result.kernel ? size_of(*result.kernel) : -1; }) {}
 
-KernelCompiler::Result KernelCompiler::run_job(const Json& kernels, const Json& spec, double until,
+KernelCompiler::Result KernelCompiler::run_job(const CompileArguments& wanted, const std::string& key, double until,
                                                const RunJob& run) const {
   Result result;
-  Job job{"compile", {{"kernels", kernels}, {"spec", spec}}, ""};
+  Job job{"compile", {{"kernels", wanted.kernels}, {"spec", wanted.spec}}, ""};
   job.deadline_s = until - now_s();
   if (job.deadline_s <= 0) return {nullptr, Rule::kDeadline, 0};
   Blob blob;
-  result.ended = run(std::move(job), &blob);
+  result.ended = run(std::move(job), &blob, key);
   if (!result.ended.passed()) return result;
   auto parsed = parse_trace_file(std::make_shared<const std::string>(blob.tensors()));
   if (!parsed) return {nullptr, {Rule::kForgedResult, parsed.why}, 0};
@@ -187,8 +185,8 @@ KernelCompiler::Result KernelCompiler::run_job(const Json& kernels, const Json& 
   return result;
 }
 
-KernelCompiler::Result KernelCompiler::compile_one(const TraceFile& trace, size_t spec, double until,
-                                                   const RunJob& run) {
+KernelCompiler::Result KernelCompiler::compile_one(const TraceFile& trace, size_t spec, double until, const RunJob& run,
+                                                   OwnTime* own) {
   CompileArguments wanted = compile_arguments(trace, spec);
   std::string key = wanted.key();
   bool made = false;
@@ -196,19 +194,21 @@ KernelCompiler::Result KernelCompiler::compile_one(const TraceFile& trace, size_
       key,
       [&] {
         ++compiled_;
-        return run_job(wanted.kernels, wanted.spec, until, run);
+        Result compiled = run_job(wanted, key, until, run);
+        compiled.own_s = own->of_kernel(key);
+        return compiled;
       },
       &made);
   if (made) return result;
-  if (!result.kernel)
-    return run_job(wanted.kernels, wanted.spec, until, run);  // A failure has its own lines and deadline.
+  if (!result.kernel) return run_job(wanted, key, until, run);  // A failure has its own lines and deadline.
   ++hits_;
+  own->add(result.own_s, key);
   result.seconds = 0;
   return result;
 }
 
 Finding KernelCompiler::compile(const TraceFile& file, const std::vector<const CaseTrace*>& cases, double deadline_s,
-                                const RunJob& run, KernelSet* kernels, double* compiler_s) {
+                                const RunJob& run, OwnTime* own, KernelSet* kernels, double* compiler_s) {
   double until = now_s() + deadline_s;
   std::set<size_t> found;
   for (const CaseTrace* trace : cases) {
@@ -222,8 +222,8 @@ Finding KernelCompiler::compile(const TraceFile& file, const std::vector<const C
   std::vector<size_t> wanted(found.begin(), found.end());
   std::vector<Result> results(file.specs.size());
   int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
-  parallel_for(wanted.size(), std::min(kAtATime, cores),
-               [&](size_t i) { results[wanted[i]] = compile_one(file, wanted[i], until, run); });
+  parallel_for(wanted.size(), std::min<int64_t>(OwnTime::kBeside, cores),
+               [&](size_t i) { results[wanted[i]] = compile_one(file, wanted[i], until, run, own); });
   if (compiler_s) {
     *compiler_s = 0;
     for (const Result& result : results) *compiler_s += result.seconds;
@@ -232,6 +232,7 @@ Finding KernelCompiler::compile(const TraceFile& file, const std::vector<const C
     Outcome outcome = results[i].ended.outcome();
     if (outcome == Outcome::kHarnessFault || outcome == Outcome::kTimeout) return results[i].ended;
   }
+  if (own->late()) return own->finding();  // Each in time, but not all together.
   for (const CaseTrace* trace : cases) {
     for (const TraceStep& step : trace->tape) {
       bool any = !step.is_launch;

@@ -18,22 +18,33 @@
 #include "base/once_cache.h"
 #include "verify/finding.h"
 #include "verify/sandbox/fork_server.h"
+#include "verify/sandbox/own_time.h"
 #include "verify/trace/bundle.h"
 
 namespace tritonrl {
 
+// The arguments of a `compile` job: the kernels that spec number `spec` needs, renumbered, and the spec.
+struct CompileArguments {
+  Json kernels, spec;
+  // Of all that the cubin depends on; lines are left out. No candidate can make a text that has another's.
+  std::string key() const;
+};
+CompileArguments compile_arguments(const TraceFile& trace, size_t spec);
+
 class KernelCompiler {
  public:
-  // Runs a job; leaves its blob in *blob when it ended with a pass. Called from several threads at once.
-  using RunJob = std::function<Finding(Job job, Blob* blob)>;
+  // Runs a job, which compiles the kernel of that key; leaves its blob in *blob when it ended with a pass, and charges
+  // the candidate for it. Called from several threads at once.
+  using RunJob = std::function<Finding(Job job, Blob* blob, const std::string& kernel)>;
 
   explicit KernelCompiler(int64_t cache_bytes = int64_t{512} << 20);
 
   // Compiles what the launches of `cases` need, several at a time, until `deadline_s` from now. An autotuner's
-  // configurations may fail as long as one is left; else the first one's failure is returned. `compiler_s` becomes the
-  // seconds that Triton's compiler says it took (0 for what was known). Thread rule: any thread.
+  // configurations may fail as long as one is left; else the first one's failure is returned. `own` is charged for
+  // kernels that were known, too. `compiler_s` becomes the seconds that Triton's compiler says it took (0 for what was
+  // known). Thread rule: any thread.
   Finding compile(const TraceFile& file, const std::vector<const CaseTrace*>& cases, double deadline_s,
-                  const RunJob& run, KernelSet* kernels, double* compiler_s = nullptr);
+                  const RunJob& run, OwnTime* own, KernelSet* kernels, double* compiler_s = nullptr);
 
   int64_t hits() const { return hits_; }
   int64_t compiled() const { return compiled_; }
@@ -43,20 +54,13 @@ class KernelCompiler {
     std::shared_ptr<const CompiledKernel> kernel;
     Finding ended;
     double seconds = 0;
+    double own_s = 0;  // What it was charged with when it was compiled.
   };
-  Result compile_one(const TraceFile& trace, size_t spec, double until, const RunJob& run);
-  Result run_job(const Json& kernels, const Json& spec, double until, const RunJob& run) const;
+  Result compile_one(const TraceFile& trace, size_t spec, double until, const RunJob& run, OwnTime* own);
+  Result run_job(const CompileArguments& wanted, const std::string& key, double until, const RunJob& run) const;
 
   OnceCache<std::string, Result> results_;
   std::atomic<int64_t> hits_ = 0, compiled_ = 0;
 };
-
-// The arguments of a `compile` job: the kernels that spec number `spec` needs, renumbered, and the spec.
-struct CompileArguments {
-  Json kernels, spec;
-  // Of all that the cubin depends on; lines are left out. No candidate can make a text that has another's.
-  std::string key() const;
-};
-CompileArguments compile_arguments(const TraceFile& trace, size_t spec);
 
 }  // namespace tritonrl

@@ -71,8 +71,9 @@ struct Tried {
 };
 Tried compile(KernelCompiler& compiler, const TraceFile& file, Worker& worker) {
   Tried out;
-  out.ended = compiler.compile(
-      file, cases(file), 30, [&](const Job& job, Blob* blob) { return worker(job, blob); }, &out.kernels);
+  OwnTime own;
+  auto run = [&](const Job& job, Blob* blob, const std::string&) { return worker(job, blob); };
+  out.ended = compiler.compile(file, cases(file), 30, run, &own, &out.kernels);
   return out;
 }
 
@@ -91,6 +92,33 @@ TEST(KernelCompiler, CompilesEachSpecOnceInARun) {
   other.kernels[0].source = "def k(): return";
   ASSERT_EQ(compile(compiler, other, worker).ended.outcome(), Outcome::kPass);
   EXPECT_EQ(worker.jobs, 8);
+}
+
+// Who came first must not matter to whether a candidate is late.
+TEST(KernelCompiler, ChargesForKnownKernelsToo) {
+  KernelCompiler compiler;
+  Worker worker;
+  TraceFile file = tuned(3);
+  for (int time = 0; time < 2; ++time) {
+    OwnTime own(4);
+    auto run = [&](const Job& job, Blob* blob, const std::string& kernel) {
+      own.add(job.args["spec"]["constants"]["BLOCK"]["i"] == 32 ? 3 : 1, kernel);
+      return worker(job, blob);
+    };
+    KernelSet kernels;
+    EXPECT_TRUE(compiler.compile(file, cases(file), 30, run, &own, &kernels).passed());
+    EXPECT_EQ(own.seconds(), 3) << "the longest of 1, 3 and 1, side by side";
+    EXPECT_TRUE(compiler.compile(file, cases(file), 30, run, &own, &kernels).passed());
+    EXPECT_EQ(own.seconds(), 3) << "asked for again";
+  }
+  EXPECT_EQ(worker.jobs, 3);
+  OwnTime little(2);
+  auto never = [](const Job&, Blob*, const std::string&) -> Finding {
+    ADD_FAILURE() << "all are known";
+    return {};
+  };
+  KernelSet kernels;
+  EXPECT_EQ(compiler.compile(file, cases(file), 30, never, &little, &kernels).rule(), Rule::kLate);
 }
 
 TEST(KernelCompiler, ForgetsTheOldestFirst) {
@@ -136,15 +164,16 @@ TEST(KernelCompiler, FaultsAndDeadlinesAreNotTheKernels) {
   TraceFile file = tuned(2);
   KernelCompiler compiler;
   KernelSet kernels;
+  OwnTime own;
   for (Outcome outcome : {Outcome::kHarnessFault, Outcome::kTimeout}) {
-    auto run = [&](const Job&, Blob*) { return made_up_finding(outcome, "so"); };
-    EXPECT_EQ(compiler.compile(file, cases(file), 30, run, &kernels).outcome(), outcome);
+    auto run = [&](const Job&, Blob*, const std::string&) { return made_up_finding(outcome, "so"); };
+    EXPECT_EQ(compiler.compile(file, cases(file), 30, run, &own, &kernels).outcome(), outcome);
   }
-  auto never = [](const Job&, Blob*) -> Finding {
+  auto never = [](const Job&, Blob*, const std::string&) -> Finding {
     ADD_FAILURE() << "too late for a job";
     return {};
   };
-  EXPECT_EQ(compiler.compile(file, cases(file), 0, never, &kernels).outcome(), Outcome::kTimeout);
+  EXPECT_EQ(compiler.compile(file, cases(file), 0, never, &own, &kernels).outcome(), Outcome::kTimeout);
   Worker worker;
   EXPECT_EQ(compile(compiler, file, worker).ended.outcome(), Outcome::kPass) << "failures are not remembered";
 }

@@ -37,7 +37,7 @@ JudgeAnswer ReplayExecutor::begin(const Reference& reference, const TraceFile& t
   return kept(std::move(answer));
 }
 
-JudgeAnswer ReplayExecutor::run(const JudgeRun& run) { return kept(slot_->run(run)); }
+JudgeAnswer ReplayExecutor::run(const JudgeRun& run, OwnTime*) { return kept(slot_->run(run)); }
 
 TimeAnswer ReplayExecutor::time(JudgeTiming timing, const TimingProtocol& protocol) {
   SharedDevice::Quiet quiet = slot_->quiet();

@@ -18,7 +18,7 @@ class ReplayExecutor : public Executor {
   double most_growth() const override;
   bool replays_init() const override { return true; }
   JudgeAnswer begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) override;
-  JudgeAnswer run(const JudgeRun& run) override;
+  JudgeAnswer run(const JudgeRun& run, OwnTime* own) override;
   TimeAnswer time(JudgeTiming timing, const TimingProtocol& protocol) override;
 
  private:

@@ -124,6 +124,7 @@ std::future<JobAnswer> ForkServer::submit(Job job) {
                  {"id", id},
                  {"job", job.kind},
                  {"deadline_s", job.deadline_s},
+                 {"processor_s", job.processor_limit_s()},
                  {"max_result_bytes", job.max_result_bytes},
                  {"memory_bytes", job.memory_bytes},
                  {"nonce", nonce},
@@ -230,6 +231,7 @@ std::string ForkServer::receive(const Json& header, std::string payload) {
   answer.status = *status;
   answer.code = static_cast<int>(number("code"));
   answer.seconds = number("seconds");
+  answer.processor_s = std::max(number("processor_s"), 0.0);
   answer.stderr_tail = text("stderr");
   answer.result = std::move(payload);
   answer.nonce = pending.nonce;

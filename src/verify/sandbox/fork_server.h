@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <future>
 #include <map>
@@ -36,9 +37,14 @@ struct Job {
   std::string kind;  // "record", "compile" or "interpret".
   Json args;
   std::string payload;
-  double deadline_s = 30;
+  double deadline_s = 30;  // Wall clock.
+  double processor_s =
+      0;  // Processor time of each of its processes, in whole seconds; 0 = kSpareS beyond the deadline.
   int64_t memory_bytes = int64_t{4} << 30;
   int64_t max_result_bytes = int64_t{256} << 20;
+
+  static constexpr double kSpareS = 5;
+  double processor_limit_s() const { return processor_s > 0 ? processor_s : std::ceil(deadline_s) + kSpareS; }
 };
 
 struct JobAnswer {
@@ -46,6 +52,7 @@ struct JobAnswer {
   Status status = Status::kLost;
   int code = 0;             // Exit code or signal number.
   double seconds = 0;       // Wall clock of the child.
+  double processor_s = 0;   // Processor time of the child and of the processes that it waited for.
   std::string stderr_tail;  // Of the child; tainted.
   std::string result;       // The child's blob; tainted.
   std::string nonce;        // What the blob must carry.

@@ -99,7 +99,7 @@ bool limit(int resource, rlim_t value) {
 }
 
 // data_bytes and address_bytes: what the process holds already (inherited from the fork server, mostly shared with it).
-int limits(uint64_t memory, uint64_t tmp, int deadline_s, uint64_t data_bytes, uint64_t address_bytes) {
+int limits(uint64_t memory, uint64_t tmp, int processor_s, uint64_t data_bytes, uint64_t address_bytes) {
   bool memory_ok = data_bytes && address_bytes && limit(RLIMIT_DATA, data_bytes + memory) &&
                    limit(RLIMIT_AS, address_bytes + memory + kAddressSlack);
   if (!memory_ok) {
@@ -110,7 +110,7 @@ int limits(uint64_t memory, uint64_t tmp, int deadline_s, uint64_t data_bytes, u
   } else if (!limit(RLIMIT_NPROC, kMaxProcesses)) {
     if (int rc = miss("process_limit", errno)) return rc;
   }
-  rlim_t cpu = static_cast<rlim_t>(deadline_s > 0 ? deadline_s : 1) + 5;
+  rlim_t cpu = static_cast<rlim_t>(std::max(processor_s, 1));
   bool ok = limit(RLIMIT_FSIZE, tmp) && limit(RLIMIT_NOFILE, kMaxFiles) && limit(RLIMIT_CPU, cpu) &&
             limit(RLIMIT_CORE, 0) && limit(RLIMIT_MEMLOCK, 64 << 10) && limit(RLIMIT_MSGQUEUE, 0);
   return ok ? 0 : miss("resource_limits", errno);
@@ -332,7 +332,7 @@ int tritonrl_sandbox_monitor(void) {
   return 0;
 }
 
-int tritonrl_sandbox_enter(uint64_t memory_bytes, uint64_t tmp_bytes, int keep_fd_a, int keep_fd_b, int deadline_s) {
+int tritonrl_sandbox_enter(uint64_t memory_bytes, uint64_t tmp_bytes, int keep_fd_a, int keep_fd_b, int processor_s) {
   setsid();                                   // kill(0, ...) reaches this job and nobody else.
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // The job never outlives its monitor.
   write_text("/proc/self/oom_score_adj", "1000");
@@ -343,7 +343,7 @@ int tritonrl_sandbox_enter(uint64_t memory_bytes, uint64_t tmp_bytes, int keep_f
   }
   umask(077);
   close_others(keep_fd_a, keep_fd_b);
-  if (int rc = limits(memory_bytes, tmp_bytes, deadline_s, data_bytes, address_bytes)) return rc;
+  if (int rc = limits(memory_bytes, tmp_bytes, processor_s, data_bytes, address_bytes)) return rc;
   if (int rc = drop_privileges()) return rc;
   if (int rc = landlock()) return rc;
   return seccomp();

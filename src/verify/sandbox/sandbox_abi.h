@@ -19,10 +19,11 @@ TRITONRL_EXPORT int tritonrl_sandbox_monitor(void);
 
 // In the grandchild: everything else, in a mount namespace of its own; there is no way back. memory_bytes = what the
 // job may allocate beyond what the process has already; tmp_bytes = size of its private /tmp and of the largest file;
-// keep_fd_a/b = descriptors to keep beside 0, 1 and 2 (-1 = none); deadline_s = the job's deadline, from which the
-// limit on processor time is derived. 0, or -errno as above.
+// keep_fd_a/b = descriptors to keep beside 0, 1 and 2 (-1 = none); processor_s = seconds of processor time for each of
+// its processes, at least 1. Beyond them the kernel sends SIGKILL: the first process of a PID namespace, which the job
+// is, ignores every other signal that it has no handler for. 0, or -errno as above.
 TRITONRL_EXPORT int tritonrl_sandbox_enter(uint64_t memory_bytes, uint64_t tmp_bytes, int keep_fd_a, int keep_fd_b,
-                                           int deadline_s);
+                                           int processor_s);
 
 // Names of the protections that the calls above could not put up, separated by commas; "" = all are up. Static memory.
 TRITONRL_EXPORT const char* tritonrl_sandbox_missing(void);

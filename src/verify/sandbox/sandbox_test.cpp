@@ -270,7 +270,7 @@ TEST_F(Sandbox, SubprocessesWork) {  // Triton's compiler runs ptxas.
 
 TEST_F(Sandbox, ProcessorTimeIsLimited) {
   Json out = inside("out['limit'] = resource.getrlimit(resource.RLIMIT_CPU)[0]");
-  EXPECT_EQ(out["limit"], 25);  // Deadline and five seconds.
+  EXPECT_EQ(out["limit"], 20);
 }
 
 TEST(SandboxProbe, ListsEveryLayerOnce) {

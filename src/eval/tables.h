@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables: the metrics of an evaluation as text for a terminal. "54.2 % (40-67)" is a rate with its 95 % interval.
+#pragma once
+
+#include <string>
+
+#include "eval/metrics.h"
+
+namespace tritonrl {
+
+// A line a level: rates, pass@k, speedup.
+std::string to_table(const ResultsRow& row);
+// A line a level: how many answers got through each stage.
+std::string funnel_table(const ResultsRow& row);
+// A line a level: fast_p; "" where it was not measured.
+std::string fast_table(const ResultsRow& row);
+// A line a rule that was broken, the most frequent first; "" where none was.
+std::string rules_table(const ResultsRow& row);
+// A line an operator, of the `most` that most tasks use; "" where operators are not known.
+std::string operators_table(const ResultsRow& row, size_t most = 20);
+// All of them that are not empty, with a blank line between two.
+std::string all_tables(const ResultsRow& row);
+
+}  // namespace tritonrl

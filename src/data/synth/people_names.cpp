@@ -318,6 +318,7 @@ class Namer {
         std::string name = over && flag(0.3) ? "reduce_dim" : flag(0.2) ? "axis" : "dim";
         give("dim", name, value, "");
         bool keep = node.ints.count("keepdim") && node.ints.at("keepdim");
+        over &= node.op->name != "cosine_similarity";  // It takes none.
         if (over && (keep || flag(writing_.listed))) give("keepdim", "keepdim", keep ? "True" : "False", "False");
       }
     }

@@ -95,7 +95,7 @@ void draw_schedule(Style& style, bool gpu_sizes, Rng rng) {
 
 std::string triton_solution(const TensorGraph& graph, const Naming& naming, const Style& style,
                             const Writing* writing) {
-  auto plan = plan_kernels(graph);
+  auto plan = plan_kernels(graph, style.longest_row);
   if (!plan || plan->kernels.empty()) return "";
   FileText file{*plan, naming, style, {}, {}, {}};
   std::vector<std::string> host, kernels;
@@ -130,11 +130,14 @@ std::string triton_solution(const TensorGraph& graph, const Naming& naming, cons
   std::vector<std::string> outputs, arguments;
   for (int output : plan->graph.outputs) outputs.push_back(host_name(file, output));
   for (int input : naming.inputs) arguments.push_back(naming.values[static_cast<size_t>(input)]);
+  if (!naming.parameters.empty()) arguments = naming.parameters;
   body += cat("        return ", join(outputs, ", "), "\n");
   std::string text = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.language as tl\n";
+  for (const std::string& line : naming.imports) text += line + "\n";
   for (const std::string& name : file.helper_order) text += cat("\n\n@triton.jit\ndef ", name, file.helpers[name]);
   for (const std::string& kernel : kernels) text += "\n\n" + kernel;
   if (writing == nullptr) {
+    if (!naming.new_classes.empty()) text += "\n\n" + naming.new_classes;
     return cat(text, "\n\nclass ModelNew(nn.Module):\n", naming.constructor, "    def forward(self, ",
                join(arguments, ", "), "):\n", body);
   }

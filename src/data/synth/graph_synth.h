@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -47,6 +48,7 @@ struct SynthConfig {
   double fusion_share = 0.3;  // Of the varied tasks above level 1: those that begin with a named fusion.
   int64_t repeats = 1;        // How often a graph may come.
   bool only_covered = false;  // Leave out tasks without a solution.
+  std::string exclude;        // A task set whose graphs of level 2 and above are never drawn.
   template <class V>
   void for_each_field(V& v) {
     v("seed", seed, "names the whole stream");
@@ -65,6 +67,9 @@ struct SynthConfig {
     v("fusion_share", fusion_share, "share of varied level-2 tasks that begin with a named fusion");
     v("repeats", repeats, "how often the same graph may come, each time with other sizes, names and text");
     v("only_covered", only_covered, "leave out tasks that have no solution");
+    v("exclude", exclude,
+      "task set, recorded by data import or data label, whose graphs are never drawn, whatever their constants and "
+      "sizes; its single operators are");
   }
   void validate() const;
 };
@@ -111,6 +116,7 @@ class GraphStream {
 
   SynthConfig config_;
   OperatorSet operators_;
+  std::set<std::string> excluded_;  // Outlines.
   Rng random_;
   int64_t position_ = 0;
   int64_t in_vain_ = 0;          // Places for a single operator in a row that got something larger.

@@ -104,4 +104,9 @@ struct TensorGraph {
   std::string hash() const;
 };
 
+// "outline:" and 32 hex digits: the hash of what two graphs have in common that differ in constants, sizes, ranks,
+// dtypes, layout (views, permutations), in whether a layer has a bias, or in how an operator is written (x * sigmoid(x)
+// or silu). Wider than hash(): for keeping the graphs of one set of tasks out of another.
+std::string outline(const TensorGraph& graph);
+
 }  // namespace tritonrl::graphs

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "verify/solve/graph_reader.h"
+#include "verify/trace/call_rules.h"
 
 namespace tritonrl {
 
@@ -521,6 +522,17 @@ RecordedGraph read_graph(const TraceFile& recorded) {
     out.problem = unfit.problem;
     return out;
   }
+}
+
+std::string outline_of(const TraceFile& recorded) {
+  RecordedGraph graph = read_graph(recorded);
+  if (graph.kind.empty()) return graphs::outline(graph.graph);
+  const CaseTrace& trace = recorded.cases[0];
+  std::multiset<std::string> calls;
+  for (size_t i = trace.init_steps + trace.input_steps; i < trace.tape.size(); ++i) {
+    if (!is_plumbing(trace.tape[i].op)) calls.insert(plain_name(trace.tape[i].op).first);
+  }
+  return "calls:" + content_hash(join(std::vector<std::string>(calls.begin(), calls.end()), "\n"));
 }
 
 }  // namespace tritonrl

@@ -32,4 +32,8 @@ struct RecordedGraph {
 // REQUIRES: a reference's trace with a case.
 RecordedGraph read_graph(const TraceFile& recorded);
 
+// graphs::outline() of its graph; where it has none, "calls:" and a hash of the operators that forward() calls.
+// REQUIRES: as read_graph().
+std::string outline_of(const TraceFile& recorded);
+
 }  // namespace tritonrl

@@ -5,12 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "data/synth/graph_synth.h"
+#include "verify/solve/recorded_graph.h"
+#include "verify/trace/trace_graph.h"
 
 namespace tritonrl::solver_test {
 namespace {
@@ -157,6 +160,56 @@ TEST_F(Solver, SaysWhyThereIsNoSolution) {
     EXPECT_NE(proposal.problem, "") << one.body;
     EXPECT_EQ(proposal.solution, "") << one.body;
   }
+}
+
+// Of the tasks of a stream, as recorded.
+std::map<std::string, std::string> recorded_outlines(Verifier& verifier, std::vector<Task>& tasks) {
+  std::vector<std::string> outlines(tasks.size());
+  parallel_for(tasks.size(), verifier.workers(), [&](size_t i) {
+    auto reference = verifier.record(tasks[i]);
+    if (!reference->failure.empty()) return;
+    tasks[i].recorded = describe(*reference->file.find("full"));
+    outlines[i] = tasks[i].recorded.outline = outline_of(reference->file);
+  });
+  std::map<std::string, std::string> out;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].level >= 2) out[outlines[i]] = tasks[i].source;
+  }
+  out.erase("");
+  return out;
+}
+
+TEST_F(Solver, WhatIsRecordedIsKeptOutOfTheStream) {
+  graphs::SynthConfig config;
+  config.seed = 5;
+  config.max_nodes = 2;
+  config.level1_share = 0;
+  config.fusion_share = 0;
+  config.operators = {"core", "softmax", "linear", "conv2d", "max_pool2d", "layer_norm", "sum", "mean"};
+  config.dtypes = {"float32"};
+  std::vector<Task> before = graphs::GraphStream(config).next(250);
+  auto excluded = recorded_outlines(*verifier_, before);
+  ASSERT_GT(excluded.size(), 100u);
+  std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "excluded.jsonl";
+  save_tasks(file, before);
+  config.exclude = file.string();
+  config.seed = 6;
+  std::vector<Task> after = graphs::GraphStream(config).next(120);
+  int64_t shared = 0;
+  for (const auto& [outline, source] : recorded_outlines(*verifier_, after)) {
+    if (!excluded.count(outline)) continue;
+    ++shared;
+    ADD_FAILURE() << "drawn although excluded:\n" << source << "\n" << excluded[outline];
+  }
+  EXPECT_EQ(shared, 0);
+  config.exclude = "";  // Without it many come again.
+  std::vector<Task> open = graphs::GraphStream(config).next(120);
+  for (const auto& [outline, source] : recorded_outlines(*verifier_, open)) shared += excluded.count(outline) > 0;
+  EXPECT_GT(shared, 10);
+  for (Task& task : before) task.recorded = {};
+  save_tasks(file, before);
+  config.exclude = file.string();
+  EXPECT_THROW(graphs::GraphStream{config}, Error);
 }
 
 TEST_F(Solver, TellsSizesApartThatAreAlikeByChance) {

@@ -17,10 +17,12 @@ struct SplitArguments {
   ConfigArguments config;
   std::string train, heldout, json, clean;
   bool record = true;
+  int from_level = 1;
 };
 
 int check_split(const SplitArguments& a) {
   std::vector<Task> train = load_tasks(a.train), heldout = load_tasks(a.heldout);
+  std::erase_if(heldout, [&](const Task& task) { return task.level < a.from_level; });
   std::vector<Task*> open;
   for (auto* tasks : {&train, &heldout}) {
     for (Task& task : *tasks) {
@@ -97,6 +99,8 @@ void add_data_check_split(CLI::App& data, Run& run) {
   auto a = std::make_shared<SplitArguments>();
   command->add_option("--train", a->train, "task set that is trained on")->required();
   command->add_option("--heldout,--against", a->heldout, "task set that is evaluated on")->required();
+  command->add_option("--from-level", a->from_level,
+                      "leave out held-out tasks below: 2 = single operators may be taught");
   command->add_option("--json", a->json, "write all leaking pairs here");
   command->add_option("--clean", a->clean, "write the training tasks that do not leak here");
   command->add_flag("!--no-record", a->record, "compare tasks that were not recorded by their sources alone");

@@ -44,11 +44,17 @@ def _literals(tree):
             callee = value.func
             if (callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")) == "constexpr":
                 value = value.args[0]
-        if integer(value) is None:
-            continue
         for target in targets:
-            if isinstance(target, ast.Name):
-                yield target.id, value
+            for name, node in _pairs(target, value):
+                if isinstance(name, ast.Name) and integer(node) is not None:
+                    yield name.id, node
+
+
+def _pairs(target, value):
+    """What each name is given: `height, width = 32, 64` gives two."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts))
+    return [(target, value)]
 
 
 def rebind(source, constants, only_equal_to=None):

@@ -23,7 +23,7 @@ struct DataConfig {
   SamplerChoice sampler;
   double verify_share = 1;            // Of the supervised tasks; the others are taught unverified.
   TaskFileConfig train, rl, heldout;  // In place of the synthesiser's splits, each where its file is named.
-  std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "near"};
+  std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "outline", "near"};
   template <class V>
   void for_each_field(V& v) {
     v("prompt", prompt, "prompt text with a {{source}} place holder");
@@ -49,8 +49,9 @@ struct DataConfig {
     if (!(verify_share > 0 && verify_share <= 1)) throw usage_error("verify_share must be above 0, and at most 1");
     if (feedback_chars < 100) throw usage_error("feedback_chars must be at least 100");
     for (const std::string& kind : refuse_leaks) {
-      if (kind == "graph" || kind == "source" || kind == "constants" || kind == "near") continue;
-      throw usage_error(cat("refuse_leaks does not know '", kind, "'"), "", "known: graph, source, constants, near");
+      if (kind == "graph" || kind == "source" || kind == "constants" || kind == "outline" || kind == "near") continue;
+      throw usage_error(cat("refuse_leaks does not know '", kind, "'"), "",
+                        "known: graph, source, constants, outline, near");
     }
   }
 };

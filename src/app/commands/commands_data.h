@@ -14,6 +14,7 @@ void add_data_import(CLI::App& data, Run& run);
 void add_data_label(CLI::App& data, Run& run);
 void add_data_check_split(CLI::App& data, Run& run);
 void add_data_variants(CLI::App& data, Run& run);
+void add_data_solve(CLI::App& data, Run& run);
 void add_data_lint(CLI::App& data, Run& run);
 
 // A verifier with the config's verify section; `workers` 0 = as that says.

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/process/interrupt.h"
 #include "data/import/import_job.h"
+#include "verify/solve/recorded_graph.h"
 #include "verify/trace/trace_graph.h"
 
 namespace tritonrl {
@@ -42,6 +43,7 @@ std::string record_task(Verifier& verifier, Task* task) {
   auto reference = verifier.record(*task);
   if (!reference->failure.empty()) return clean_message(reference->failure);
   task->recorded = describe(*reference->file.find("full"));
+  task->recorded.outline = outline_of(reference->file);
   return "";
 }
 

@@ -20,6 +20,7 @@ void add_data(CLI::App& app, Run& run) {
   add_data_label(*data, run);
   add_data_check_split(*data, run);
   add_data_variants(*data, run);
+  add_data_solve(*data, run);
   add_data_lint(*data, run);
 }
 

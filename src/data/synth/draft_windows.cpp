@@ -25,21 +25,6 @@ std::string argument(const char* name, const std::vector<Window>& windows, int64
   return value == normal ? "" : cat(", ", name, "=", value);
 }
 
-// factor * size + offset, divided: a size that is safe inside a product.
-Dim scaled_size(const Dim& size, int64_t factor, int64_t offset, int64_t divisor) {
-  auto value = [&](int64_t n) { return (factor * n + offset) / divisor; };
-  std::string text = factor == 1 ? size.text : cat(factor, " * ", size.text);
-  if (divisor > 1 && offset % divisor == 0 && offset != 0) {  // (n - 2) // 2 + 1 and n // 2 are one size.
-    int64_t more = offset / divisor;
-    text = cat("(", text, " // ", divisor, more > 0 ? " + " : " - ", std::abs(more), ")");
-  } else {
-    if (offset != 0) text += cat(offset > 0 ? " + " : " - ", std::abs(offset));
-    if (divisor > 1) text = cat(offset == 0 ? text : "(" + text + ")", " // ", divisor);
-    if (text != size.text) text = "(" + text + ")";
-  }
-  return {text, value(size.full), value(size.tiny)};
-}
-
 // What a window leaves of a dimension; nothing when either size has no room for it.
 std::optional<Dim> swept(const Dim& size, const Window& w) {
   int64_t reach = w.dilation * (w.kernel - 1) + 1 - 2 * w.padding;

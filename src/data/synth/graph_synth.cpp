@@ -66,6 +66,15 @@ void SynthConfig::validate() const {
 GraphStream::GraphStream(const SynthConfig& config) : config_(config), random_(static_cast<uint64_t>(config.seed)) {
   config_.validate();
   operators_ = drawn_by(config_);
+  if (config_.exclude.empty()) return;
+  bool fusions = false;
+  for (const Task& task : load_tasks(config_.exclude)) {
+    fusions |= task.level >= 2;
+    if (task.level >= 2 && !task.recorded.outline.empty()) excluded_.insert(task.recorded.outline);
+  }
+  if (fusions && excluded_.empty()) {
+    throw usage_error("no task says what it computes", config_.exclude, "`tritonrl data label` records that");
+  }
 }
 
 GraphStream::Hash GraphStream::parse(const std::string& graph_hash) {
@@ -113,6 +122,7 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   std::vector<std::string> fixed;  // Sizes that stand where nobody rebinds them.
   task.graph_hash = graph->hash();
   if (!may_come(parse(task.graph_hash)) || !wanted(*graph)) return std::nullopt;
+  if (!excluded_.empty() && graph->compute_nodes() > 1 && excluded_.count(outline(*graph))) return std::nullopt;
   Style style = draw_style(draw.plain, draw.gpu_sizes, draws.at("style"));
   if (draw.plain || config_.writing == WritingStyle::kBare) {
     Naming naming = name_everything(*graph, draw.plain, draws.at("names"));

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,6 +50,7 @@ struct SynthConfig {
       0;                // Of the same: those that begin with a convolution or a linear layer, and go on as networks do.
   int64_t repeats = 1;  // How often a graph may come.
   bool only_covered = false;  // Leave out tasks without a solution.
+  std::string exclude;        // A task set whose graphs of level 2 and above are never drawn.
   template <class V>
   void for_each_field(V& v) {
     v("seed", seed, "names the whole stream");
@@ -69,6 +71,9 @@ struct SynthConfig {
       "share of varied level-2 tasks that begin with a convolution or a linear layer and go on as networks do");
     v("repeats", repeats, "how often the same graph may come, each time with other sizes, names and text");
     v("only_covered", only_covered, "leave out tasks that have no solution");
+    v("exclude", exclude,
+      "task set, recorded by data import or data label, whose graphs are never drawn, whatever their constants and "
+      "sizes; its single operators are");
   }
   void validate() const;
 };
@@ -115,6 +120,7 @@ class GraphStream {
 
   SynthConfig config_;
   OperatorSet operators_;
+  std::set<std::string> excluded_;  // Outlines.
   Rng random_;
   int64_t position_ = 0;
   int64_t in_vain_ = 0;          // Places for a single operator in a row that got something larger.

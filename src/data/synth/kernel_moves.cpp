@@ -28,6 +28,40 @@ std::string KernelText::moved(int id, const Place& place) {
     std::string n = size(from[dim()]);
     int64_t shift = node.ints.at("shift");
     to.at[dim()] = {cat("((", c.text, shift > 0 ? " - " : " + ", std::abs(shift), " + ", n, ") % ", n, ")"), c.mask};
+  } else if (name == "view") {
+    to.at.assign(from.size(), Coord());
+    for (const ViewGroup& group : view_groups(from, node.shape)) {
+      Coord c = place.at[group.to[0]];
+      for (size_t g = 1; g < group.to.size(); ++g) {
+        const Coord& next = place.at[group.to[g]];
+        c.text = cat("(", c.text, " * ", size(node.shape[group.to[g]]), " + ", next.text, ")");
+        if (c.mask.find(next.mask) == std::string::npos) c.mask = with_mask(c.mask, next.mask);
+      }
+      std::string after;
+      for (size_t r = group.from.size(); r-- > 0;) {
+        std::string divided = after.empty() ? c.text : cat("(", c.text, " // (", after, "))");
+        std::string n = group.from.size() == 1 ? "" : size(from[group.from[r]]);
+        to.at[group.from[r]] = {r == 0 ? divided : cat("(", divided, " % ", n, ")"), c.mask};
+        after = after.empty() ? n : cat(n, " * ", after);
+      }
+    }
+    if (!place.flat.empty() && place.of == node.shape) {
+      to.flat = place.flat;
+      to.flat_mask = place.flat_mask;
+      to.of = from;
+    }
+  } else if (name == "part") {
+    const Coord& c = place.at[dim()];
+    to.at[dim()] = {cat("(", c.text, " + ", size(node.module_dims.at(0)), ")"), c.mask};
+  } else if (name == "diag_embed") {
+    std::string r = place.at[0].text, c = place.at[1].text;
+    Place diagonal;
+    diagonal.at = {{r, mask_of(node.shape, place)}};
+    std::string x = value(node.operands[0], diagonal);
+    return assign("diagonal", cat("tl.where(", r, " == ", c, ", ", x, ", 0.0)"));
+  } else if (name == "causal_mask") {
+    std::string x = value(node.operands[0], place), r = place.at[dim(0)].text, c = place.at[dim(1)].text;
+    return assign("kept", cat("tl.where(", c, " <= ", r, ", ", x, ", float(\"-inf\"))"));
   } else if (name == "flatten") {
     size_t first = static_cast<size_t>(node.ints.at("from"));
     Coord c = place.at[first];

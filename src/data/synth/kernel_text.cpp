@@ -194,6 +194,7 @@ std::string KernelText::load(int id, const std::string& offset, const std::strin
                                              : cat("tl.load(", address, ", ", mask, ", ", other, ")");
   Type type = graph()[id].type;
   if (type == Type::kInt64) return text;
+  if (type == Type::kBool) return text + ".to(tl.float32)";
   return text + (is_half(type) ? ".to(tl.float32)" : "");
 }
 
@@ -272,6 +273,7 @@ std::string KernelText::value(int id, const Place& place) {
             ? host_name(file_, id)
             : file_.naming.values.at(static_cast<size_t>(std::max(0, file_.plan.from[static_cast<size_t>(id)])));
     if (size_t dot = stem.rfind('.'); dot != std::string::npos) stem = stem.substr(dot + 1);
+    stem = stem.substr(0, stem.find('['));
     std::string offset = offset_of(node.shape, place), mask = mask_of(node.shape, place);
     std::string other = style().plain ? "" : node.type == Type::kInt64 ? "0" : "0.0";
     name = assign(stem, load(id, offset, mask, other));
@@ -300,14 +302,20 @@ std::string KernelText::pointwise(int id, const Place& place) {
   std::string text = node.op->triton;
   for (size_t i = 0; i < parameters.size(); ++i) text = replace_all(text, cat("{p", i, "}"), parameters[i]);
   if (text.find("{scale}") != std::string::npos) {
-    text = replace_all(text, "{scale}", size("scale", node.module_dims.at(0).text + " ** -0.5"));
+    text = replace_all(text, "{scale}",
+                       size("scale", cat(node.module_dims.at(0).text, " ** ", python_float(node.numbers.at(0)))));
+  }
+  if (text == "{power}") {
+    text = join(std::vector<std::string>(static_cast<size_t>(node.ints.at("exponent")), "{x}"), " * ");
   }
   for (const char* key : {"a", "b"}) {
     auto scalar = file_.naming.scalars.find({file_.plan.from[static_cast<size_t>(id)], key});
     std::string place = cat("{", key, "}");
     if (!style().pass_scalars || scalar == file_.naming.scalars.end() || text.find(place) == std::string::npos)
       continue;
-    text = replace_all(text, place, size(scalar->second, "self." + scalar->second));
+    const auto& given = file_.naming.parameters;
+    bool argument = std::find(given.begin(), given.end(), scalar->second) != given.end();
+    text = replace_all(text, place, size(scalar->second, (argument ? "" : "self.") + scalar->second));
   }
   static const std::vector<std::string> kStems = {"v", "", "t", "val"};
   const std::string& chosen = kStems[static_cast<size_t>(style().names)];

@@ -149,6 +149,13 @@ std::string gemm_kernel(FileText& file, int kernel, std::vector<std::string>& ho
 std::string window_kernel(FileText& file, int kernel, std::vector<std::string>& host);
 std::string conv_kernel(FileText& file, int kernel, std::vector<std::string>& host);
 
+// Row kernels: sets the place of a row's elements; stores what the kernel's members leave behind.
+void set_row_place(KernelText& kernel, const RowSpace& space, bool many);
+void store_rows(KernelText& kernel, const KernelPlan& plan, bool many);
+// One number of each row, or a scan, by a loop over the row; and whether an operator can be written so.
+bool loopable(const Operator& op);
+std::string long_row_kernel(FileText& file, int kernel, std::vector<std::string>& host);
+
 // One writer a kind of kernel (triton_kernels.cpp). Each returns the kernels' texts and appends the lines that launch
 // them to `host`.
 std::string write_kernel(FileText& file, int kernel, std::vector<std::string>& host);

@@ -10,19 +10,6 @@ namespace tritonrl::graphs {
 
 namespace {
 
-// x / sqrt(width), the width in module_dims: a number that the wrapper computes.
-const Operator& scale_by_width() {
-  static const Operator op = [] {
-    Operator made;
-    made.name = "scale";
-    made.family = "elementwise";
-    made.work = Work::kPointwise;
-    made.triton = "{x} * {scale}";
-    return made;
-  }();
-  return op;
-}
-
 // softmax(scale * q k^T) v, the scores and weights in float32. Returns the last product, which is not added yet.
 Node attention_parts(TensorGraph& out, std::vector<int>& from, const Node& node) {
   auto part = [&](const char* op, std::vector<int> operands) {
@@ -43,8 +30,9 @@ Node attention_parts(TensorGraph& out, std::vector<int>& from, const Node& node)
   Node scaled = part("mul_scalar", {add(std::move(scores))});
   scaled.numbers = node.numbers;
   if (node.numbers.empty()) {
-    scaled.op = &scale_by_width();
-    scaled.module_dims = {node.shape.back()};
+    scaled.op = find_operator("scale");
+    scaled.numbers = {-0.5};
+    scaled.module_dims = {out[node.operands[0]].shape.back()};
   }
   Node weights = part("softmax", {add(std::move(scaled))});
   weights.dims = {static_cast<int>(weights.shape.size()) - 1};
@@ -55,8 +43,14 @@ Node attention_parts(TensorGraph& out, std::vector<int>& from, const Node& node)
   return result;
 }
 
+RowSpace space_of(const TensorGraph& graph, const Node& node) {
+  RowSpace space{graph[node.operands[0]].shape, node.dims, -1};
+  if (auto it = node.ints.find("groups"); it != node.ints.end()) space.groups = it->second;
+  return space;
+}
+
 // Losses become a pointwise or row operator and a reduction over everything; attention two products and a softmax.
-TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from) {
+TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from, int64_t longest_row) {
   TensorGraph out;
   out.symbols = graph.symbols;
   out.title = graph.title;
@@ -81,6 +75,10 @@ TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from) {
     } else if (node.op != nullptr && node.op->name == "scaled_dot_product_attention") {
       Node result = attention_parts(out, from, node);
       now[i] = out.add(std::move(result));
+    } else if (node.op != nullptr && node.op->work == Work::kRow && longest_row > 0 &&
+               space_of(out, node).length().full > longest_row) {
+      auto parts = long_row_parts(out, from, node);
+      now[i] = out.add(parts ? std::move(*parts) : std::move(node));
     } else {
       now[i] = out.add(std::move(node));
     }
@@ -92,8 +90,9 @@ TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from) {
 
 class Planner {
  public:
-  explicit Planner(const TensorGraph& graph) {
-    plan_.graph = taken_apart(graph, plan_.from);
+  Planner(const TensorGraph& graph, int64_t longest_row) {
+    plan_.longest_row = longest_row;
+    plan_.graph = taken_apart(graph, plan_.from, longest_row);
     plan_.home.assign(plan_.graph.nodes.size(), -1);
     deps_.resize(plan_.graph.nodes.size());
   }
@@ -218,7 +217,7 @@ class Planner {
   bool fits(const KernelPlan& kernel, const Shape& shape) const {
     if (kernel.kind != KernelPlan::Kind::kRow) return shape == node(kernel.anchor).shape;
     if (kernel.space.whole()) return shape.empty();
-    if (shape == kernel.space.shape) return true;
+    if (shape == kernel.space.shape) return !plan_.loops(kernel.space);
     return kernel.space.groups < 0 && (shape == dropped(kernel.space, true) || shape == dropped(kernel.space, false));
   }
 
@@ -254,16 +253,9 @@ class Planner {
     return true;
   }
 
-  RowSpace space_of(int id) const {
-    const Node& n = node(id);
-    RowSpace space{node(n.operands[0]).shape, n.dims, -1};
-    if (auto it = n.ints.find("groups"); it != n.ints.end()) space.groups = it->second;
-    return space;
-  }
-
   bool place_row(int id) {
     const Node& n = node(id);
-    RowSpace space = space_of(id);
+    RowSpace space = space_of(plan_.graph, n);
     for (size_t i = 1; i < n.dims.size(); ++i) {
       if (n.dims[i] != n.dims[i - 1] + 1) return false;
     }
@@ -273,7 +265,8 @@ class Planner {
       const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(k)];
       bool full = true;  // Operands from that kernel must be whole rows.
       for (int operand : n.operands) full &= home(operand) != k || node(operand).shape == space.shape;
-      if (kernel.kind == KernelPlan::Kind::kRow && kernel.space == space && !space.whole() && full) {
+      if (kernel.kind == KernelPlan::Kind::kRow && kernel.space == space && !space.whole() && full &&
+          !plan_.loops(space)) {
         bool in_order = true;
         for (int operand : n.operands) {
           if (home(operand) == k) continue;
@@ -341,6 +334,8 @@ Dim RowSpace::rows() const {
   return product(rest);
 }
 
-std::optional<LaunchPlan> plan_kernels(const TensorGraph& graph) { return Planner(graph).run(); }
+std::optional<LaunchPlan> plan_kernels(const TensorGraph& graph, int64_t longest_row) {
+  return Planner(graph, longest_row).run();
+}
 
 }  // namespace tritonrl::graphs

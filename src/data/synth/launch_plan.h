@@ -50,9 +50,16 @@ struct LaunchPlan {
   std::vector<int> home;            // By node: the kernel that computes it once, or -1.
   std::vector<bool> stored;         // By node: is in memory (inputs and parameters always are).
   std::vector<int> from;            // By node of `graph`: the node of the given graph, or -1.
+  int64_t longest_row = 0;          // Longer ones are looped over, block by block; 0 = none is.
+
+  bool loops(const RowSpace& space) const { return longest_row > 0 && space.length().full > longest_row; }
 };
 
 // Nothing when the graph has an operator without a kernel.
-std::optional<LaunchPlan> plan_kernels(const TensorGraph& graph);
+std::optional<LaunchPlan> plan_kernels(const TensorGraph& graph, int64_t longest_row = 0);
+
+// A row operator as reductions and pointwise operators, for long rows (long_rows.cpp): all parts but the last are added
+// to `graph`, and -1 for each to `from`. Nothing where it is one reduction already, or cannot be taken apart.
+std::optional<Node> long_row_parts(TensorGraph& graph, std::vector<int>& from, const Node& node);
 
 }  // namespace tritonrl::graphs

@@ -2,6 +2,7 @@
 #include "data/synth/operators.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -26,7 +27,10 @@ const std::vector<Operator>& operators() {
 const Operator* find_operator(const std::string& name) {
   static const std::unordered_map<std::string, const Operator*> by_name = [] {
     std::unordered_map<std::string, const Operator*> out;
-    for (const Operator& op : operators()) out.emplace(op.name, &op);
+    static const std::vector<Operator> recorded = recorded_operators();
+    for (const auto* table : {&operators(), &recorded}) {
+      for (const Operator& op : *table) out.emplace(op.name, &op);
+    }
     return out;
   }();
   auto it = by_name.find(name);
@@ -59,6 +63,7 @@ OperatorSet select_operators(const std::vector<std::string>& words) {
 }
 
 std::string python_float(double value) {
+  if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "float(\"-inf\")";
   for (int digits = 1; digits <= 17; ++digits) {
     char buffer[40];
     std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);

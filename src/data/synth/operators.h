@@ -70,7 +70,7 @@ struct Operator {
 
 // All operators, in a fixed order: their position is part of what a seed means, so new ones go to the end of a table.
 const std::vector<Operator>& operators();
-// Null when there is none.
+// Also those that only recorded graphs have. Null when there is none.
 const Operator* find_operator(const std::string& name);
 
 using OperatorSet = std::vector<const Operator*>;
@@ -87,6 +87,7 @@ std::string fill_template(std::string text, const std::vector<std::string>& oper
 std::vector<Operator> pointwise_operators();
 std::vector<Operator> row_operators();
 std::vector<Operator> structure_operators();     // Movement, pooling, matrix products, convolutions, norms, losses.
+std::vector<Operator> recorded_operators();      // In no drawn graph; see recorded_graph.h of the room verify.
 double log_sum(const std::vector<double>& row);  // log(sum(exp(v))), where exp itself would overflow, too.
 
 }  // namespace tritonrl::graphs

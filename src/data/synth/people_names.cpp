@@ -95,7 +95,10 @@ class Namer {
       if (node.kind == Node::Kind::kParameter && !node.draw.empty()) own_parameter(static_cast<int>(i));
     }
     order_arguments();
+    std::vector<std::string> own;
+    if (writing_.own_last) own.swap(naming_.state);
     contain();
+    naming_.state.insert(naming_.state.end(), own.begin(), own.end());
     return std::move(naming_);
   }
 
@@ -323,6 +326,7 @@ class Namer {
         std::string name = over && flag(0.3) ? "reduce_dim" : flag(0.2) ? "axis" : "dim";
         give("dim", name, value, "");
         bool keep = node.ints.count("keepdim") && node.ints.at("keepdim");
+        over &= node.op->name != "cosine_similarity";  // It takes none.
         if (over && (keep || flag(writing_.listed))) give("keepdim", "keepdim", keep ? "True" : "False", "False");
       }
     }

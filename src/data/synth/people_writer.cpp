@@ -145,7 +145,7 @@ std::string people_constructor(const Naming& naming, const Writing& writing, con
     bool member = state.find(own) != std::string::npos;
     if ((!passed_on && !member) || is_read(naming, argument, body)) kept += cat("        ", own, argument.name, "\n");
   }
-  kept += state;
+  kept = writing.numbers_last ? state + kept : kept + state;
   if (kept.empty() && naming.arguments.empty() && !writing.new_empty_init) return "";
   return cat("    def __init__(", naming.signature(writing.hints), "):\n",
              super_line(writing.new_named_super, "ModelNew"), kept, "\n");
@@ -204,8 +204,10 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
     if (is_read(naming, argument, body)) kept += cat("        self.", argument.name, " = ", argument.name, "\n");
   }
   constants += numbers;
-  for (const std::string& line : naming.state) kept += cat("        ", line, "\n");
-  for (const std::string& line : naming.rest) kept += cat("        ", line, "\n");
+  std::string layers;
+  for (const std::string& line : naming.state) layers += cat("        ", line, "\n");
+  for (const std::string& line : naming.rest) layers += cat("        ", line, "\n");
+  kept = writing.numbers_last ? layers + kept : kept + layers;
   std::string init;
   if (!kept.empty() || !naming.arguments.empty() || writing.empty_init) {
     init = cat("    def __init__(", naming.signature(writing.hints), "):\n");

@@ -20,6 +20,8 @@ const char* short_name(Type type) {
       return "bfloat16";
     case Type::kInt64:
       return "int64";
+    case Type::kBool:
+      return "bool";
   }
   return "";
 }
@@ -34,6 +36,8 @@ const char* torch_name(Type type) {
       return "torch.bfloat16";
     case Type::kInt64:
       return "torch.int64";
+    case Type::kBool:
+      return "torch.bool";
   }
   return "";
 }
@@ -57,6 +61,44 @@ Dim plus(const Dim& a, const Dim& b) {
       std::isdigit(static_cast<unsigned char>(a.text[0])) && std::isdigit(static_cast<unsigned char>(b.text[0]));
   if (numbers) return number(a.full + b.full);
   return {a == b ? cat("(2 * ", a.text, ")") : cat("(", a.text, " + ", b.text, ")"), a.full + b.full, a.tiny + b.tiny};
+}
+
+Dim scaled_size(const Dim& size, int64_t factor, int64_t offset, int64_t divisor) {
+  auto value = [&](int64_t n) { return (factor * n + offset) / divisor; };
+  std::string text = factor == 1 ? size.text : cat(factor, " * ", size.text);
+  if (divisor > 1 && offset % divisor == 0 && offset != 0) {  // (n - 2) // 2 + 1 and n // 2 are one size.
+    int64_t more = offset / divisor;
+    text = cat("(", text, " // ", divisor, more > 0 ? " + " : " - ", std::abs(more), ")");
+  } else {
+    if (offset != 0) text += cat(offset > 0 ? " + " : " - ", std::abs(offset));
+    if (divisor > 1) text = cat(offset == 0 ? text : "(" + text + ")", " // ", divisor);
+    if (text != size.text) text = "(" + text + ")";
+  }
+  return {text, value(size.full), value(size.tiny)};
+}
+
+std::vector<ViewGroup> view_groups(const Shape& from, const Shape& to) {
+  std::vector<ViewGroup> groups;
+  size_t i = 0, j = 0;
+  auto skip_ones = [](const Shape& shape, size_t& at) {
+    while (at < shape.size() && shape[at].is_one()) ++at;
+    return at < shape.size();
+  };
+  while (true) {
+    bool more = skip_ones(from, i), wanted = skip_ones(to, j);
+    if (!more && !wanted) return groups;
+    ViewGroup group;
+    int64_t full = 1, tiny = 1, full_to = 1, tiny_to = 1;
+    do {
+      bool left = group.from.empty() || (!group.to.empty() && (full < full_to || (full == full_to && tiny < tiny_to)));
+      if (left ? !skip_ones(from, i) : !skip_ones(to, j)) return {};
+      const Dim& dim = left ? from[i] : to[j];
+      (left ? full : full_to) *= dim.full;
+      (left ? tiny : tiny_to) *= dim.tiny;
+      left ? group.from.push_back(i++) : group.to.push_back(j++);
+    } while (group.to.empty() || full != full_to || tiny != tiny_to);
+    groups.push_back(std::move(group));
+  }
 }
 
 int64_t elements(const Shape& shape) {

@@ -15,9 +15,9 @@
 
 namespace tritonrl::graphs {
 
-enum class Type { kFloat32, kFloat16, kBfloat16, kInt64 };
-const char* torch_name(Type type);  // "torch.float16".
-const char* short_name(Type type);  // "float16".
+enum class Type { kFloat32, kFloat16, kBfloat16, kInt64, kBool };  // The stream draws no kBool.
+const char* torch_name(Type type);                                 // "torch.float16".
+const char* short_name(Type type);                                 // "float16".
 inline bool is_half(Type type) { return type == Type::kFloat16 || type == Type::kBfloat16; }
 
 struct Dim {
@@ -31,10 +31,19 @@ using Shape = std::vector<Dim>;
 Dim number(int64_t value);
 Dim product(const Shape& dims);  // "(C * H * W)"; "1" of none.
 Dim plus(const Dim& a, const Dim& b);
+// (factor * size + offset) // divisor, safe inside a product: what a window leaves of a dimension.
+Dim scaled_size(const Dim& size, int64_t factor, int64_t offset, int64_t divisor);
 int64_t elements(const Shape& shape);        // At full size.
 std::string shape_text(const Shape& shape);  // "N, C, H": arguments of torch.randn.
 // Torch's broadcasting; false when the shapes do not go together.
 bool broadcast(const Shape& a, const Shape& b, Shape& out);
+
+// Neighbouring dimensions of a shape that become neighbouring ones of another shape of as many elements, with as few
+// dimensions a group as can be; dimensions of 1 are in none. Empty when the shapes have no such groups.
+struct ViewGroup {
+  std::vector<size_t> from, to;
+};
+std::vector<ViewGroup> view_groups(const Shape& from, const Shape& to);
 
 // What is known of a value's numbers: samples (all nodes' samples with the same index belong to the same draw of the
 // inputs as long as operators are element-wise) and an interval that no draw should leave.
@@ -94,5 +103,10 @@ struct TensorGraph {
   // Content hash of operators, attributes, ranks, dtypes and broadcast patterns; sizes are not part of it.
   std::string hash() const;
 };
+
+// "outline:" and 32 hex digits: the hash of what two graphs have in common that differ in constants, sizes, ranks,
+// dtypes, layout (views, permutations), in whether a layer has a bias, or in how an operator is written (x * sigmoid(x)
+// or silu). Wider than hash(): for keeping the graphs of one set of tasks out of another.
+std::string outline(const TensorGraph& graph);
 
 }  // namespace tritonrl::graphs

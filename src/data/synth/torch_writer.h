@@ -25,11 +25,13 @@ struct Argument {
 
 // Names that source and solution have in common.
 struct Naming {
-  bool plain = false;               // Every result is called x; the first argument, where it is read again, `r`.
-  std::vector<std::string> values;  // By node: Python name in forward(); parameters: "self.norm.weight".
-  std::vector<int> inputs;          // Nodes, in the order of forward's arguments.
-  std::vector<Argument> arguments;  // Of __init__; those with a default value last.
-  std::string constructor;          // Text of __init__ and a blank line, or "".
+  bool plain = false;                   // Every result is called x; the first argument, where it is read again, `r`.
+  std::vector<std::string> values;      // By node: Python name in forward(); parameters: "self.norm.weight".
+  std::vector<int> inputs;              // Nodes, in the order of forward's arguments.
+  std::vector<std::string> parameters;  // All arguments of forward(), where some are no tensors; else empty.
+  std::vector<Argument> arguments;      // Of __init__; those with a default value last.
+  std::string constructor;              // Text of __init__ and a blank line, or "".
+  std::vector<std::string> imports;     // Of the solution, besides torch, torch.nn and triton.
 
   // --- As people write; empty otherwise.
   std::vector<std::string> forms;  // By node: its template in forward(); "" = written by the container it is in.

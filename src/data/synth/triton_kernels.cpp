@@ -130,6 +130,8 @@ std::string pointwise_kernel(FileText& file, int index, std::vector<std::string>
   return kernel.text();
 }
 
+}  // namespace
+
 // ---------------------------------------------------------------------------------------------------------------- rows
 
 void set_row_place(KernelText& kernel, const RowSpace& space, bool many) {
@@ -210,6 +212,8 @@ void store_rows(KernelText& kernel, const KernelPlan& plan, bool many) {
     if (wanted) kernel.store(id, place.flat, variable, place.flat_mask);
   }
 }
+
+namespace {
 
 std::string row_kernel(FileText& file, int index, std::vector<std::string>& host) {
   const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
@@ -329,6 +333,7 @@ std::string write_kernel(FileText& file, int index, std::vector<std::string>& ho
       bool long_row = plan.space.length().full > 8192;
       if (plan.space.whole() && simple && (file.style.two_kernels || long_row))
         return two_pass_kernels(file, index, host);
+      if (file.plan.loops(plan.space) && loopable(*anchor.op)) return long_row_kernel(file, index, host);
       return row_kernel(file, index, host);
     }
     case KernelPlan::Kind::kWindow:

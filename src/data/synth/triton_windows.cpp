@@ -206,8 +206,9 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   const Shape& from = graph[node.operands[0]].shape;
   KernelText kernel(file, index, kernel_name(file, plan, "conv_kernel"));
   auto read = file.windows.find(plan.anchor);
-  std::string bm = kernel.constant("BM", cat(file.style.tile * 2)), bn = kernel.constant("BN", "16"),
-              bk = kernel.constant("BK", "16");
+  std::string bm = kernel.constant("BM", cat(file.style.tile * 2)),
+              bn = kernel.constant("BN", cat(file.style.conv_columns)),
+              bk = kernel.constant("BK", cat(file.style.conv_depth));
   Shape pixels = shape;
   pixels.erase(pixels.begin() + 1);
   std::string count = kernel.size("n_pixels", shape_text({product(pixels)})), channels = kernel.size(shape[1]);
@@ -262,7 +263,7 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   store_all(kernel, plan, out, shape);
   launch(kernel,
          cat("(triton.cdiv(", shape_text({product(pixels)}), ", ", file.style.tile * 2, "), triton.cdiv(",
-             shape_text({shape[1]}), ", 16))"),
+             shape_text({shape[1]}), ", ", file.style.conv_columns, "))"),
          host);
   return kernel.text();
 }
@@ -294,11 +295,16 @@ std::string window_kernel(FileText& file, int index, std::vector<std::string>& h
 
 std::string conv_kernel(FileText& file, int index, std::vector<std::string>& host) {
   const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
-  bool one_group = file.plan.graph[plan.anchor].ints.at("groups") == 1;
+  const Node& node = file.plan.graph[plan.anchor];
   auto read = file.windows.find(plan.anchor);
-  bool grouped = read != file.windows.end() && read->second.groups;
-  return file.style.implicit_gemm && one_group && !grouped ? implicit_gemm_conv(file, index, host)
-                                                           : direct_conv(file, index, host);
+  bool grouped = node.ints.at("groups") != 1 || (read != file.windows.end() && read->second.groups);
+  Shape pixels = node.shape;
+  pixels.erase(pixels.begin() + 1);
+  // Tiles of one row or column are none.
+  bool tiles =
+      !node.shape[1].is_one() && !file.plan.graph[node.operands[0]].shape[1].is_one() && !product(pixels).is_one();
+  return file.style.implicit_gemm && !grouped && tiles ? implicit_gemm_conv(file, index, host)
+                                                       : direct_conv(file, index, host);
 }
 
 }  // namespace tritonrl::graphs

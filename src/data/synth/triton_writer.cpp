@@ -110,7 +110,7 @@ std::string triton_solution(const TensorGraph& given, const Naming& naming, cons
   std::map<int, ReadWindow> windows;
   bool read = style.read_modules && writing != nullptr;
   if (read) windows = read_windows(graph, naming);
-  auto plan = plan_kernels(graph);
+  auto plan = plan_kernels(graph, style.longest_row);
   if (!plan || plan->kernels.empty()) return "";
   FileText file{*plan, naming, style, {}, {}, {}, {}};
   for (size_t i = 0; i < plan->graph.nodes.size(); ++i) {
@@ -156,8 +156,10 @@ std::string triton_solution(const TensorGraph& given, const Naming& naming, cons
   std::vector<std::string> outputs, arguments;
   for (int output : plan->graph.outputs) outputs.push_back(host_name(file, output));
   for (int input : naming.inputs) arguments.push_back(naming.values[static_cast<size_t>(input)]);
+  if (!naming.parameters.empty()) arguments = naming.parameters;
   body += cat("        return ", join(outputs, ", "), "\n");
   std::string text = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.language as tl\n";
+  for (const std::string& line : naming.imports) text += line + "\n";
   for (const std::string& name : file.helper_order) text += cat("\n\n@triton.jit\ndef ", name, file.helpers[name]);
   for (const auto& [name, count] : {std::pair("pair", 2), std::pair("triple", 3)}) {
     if (body.find(cat(" = ", name, "(")) == std::string::npos) continue;
@@ -166,6 +168,7 @@ std::string triton_solution(const TensorGraph& given, const Naming& naming, cons
   }
   for (const std::string& kernel : kernels) text += "\n\n" + kernel;
   if (writing == nullptr) {
+    if (!naming.new_classes.empty()) text += "\n\n" + naming.new_classes;
     return cat(text, "\n\nclass ModelNew(nn.Module):\n", naming.constructor, "    def forward(self, ",
                join(arguments, ", "), "):\n", body);
   }

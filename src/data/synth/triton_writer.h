@@ -28,12 +28,15 @@ struct Style {
   int allocation = 0;          // torch.empty, new_empty, empty_like.
   int64_t block = 1024;        // Of flat kernels.
   int64_t tile = 32;           // Of products.
+  int64_t conv_columns = 16,
+          conv_depth = 16;  // Of a tile of an implicit product: channels out, and taps of channels in.
 
   // --- Schedules that vary where people write; 0 = what the kernel's writer says.
   bool pass_scalars = false;  // Numbers that are arguments of __init__ are arguments of the kernel, not part of it.
   bool autotune = false;      // Flat and row kernels: from two or three configurations.
   int64_t num_warps = 0, num_stages = 0;
   int64_t rows = 0;           // Rows per program, with many_rows.
+  int64_t longest_row = 0;    // Longer ones are looped over; 0 = none is.
   bool read_modules = false;  // Windows and groups are read from the module, not written into the kernel.
 };
 Style draw_style(bool plain, bool gpu_sizes, Rng rng);

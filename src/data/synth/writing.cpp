@@ -134,6 +134,8 @@ Writing draw_writing(Rng rng) {
             : sizes < 0.94 ? Writing::Sizes::kLiteral
                            : Writing::Sizes::kTuple;
   w.spatial_line = flag(0.5);
+  w.own_last = flag(0.8);
+  w.numbers_last = flag(0.75);
   return w;
 }
 

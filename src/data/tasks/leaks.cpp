@@ -18,7 +18,7 @@ namespace {
 struct Keys {
   std::string id;
   std::vector<std::string> graphs;  // The one it was made from, that of the trace.
-  std::string source, loose_source, loose_graph;
+  std::string source, loose_source, loose_graph, outline;
   std::vector<std::string> lines;  // Sorted, each once.
 };
 
@@ -28,6 +28,7 @@ Keys keys_of(const Task& task) {
   if (task.graph_hash.rfind("graph:", 0) == 0) keys.graphs.push_back(task.graph_hash);
   if (!task.recorded.graph.empty()) keys.graphs.push_back(task.recorded.graph);
   keys.loose_graph = task.recorded.loose_graph;
+  keys.outline = task.recorded.outline;
   keys.source = graph_hash_of_source(task.source);
   keys.loose_source = graph_hash_of_source(task.source, /*keep_constants=*/false);
   keys.lines = normal_lines(task.source);
@@ -40,7 +41,7 @@ using Index = std::unordered_map<std::string, std::vector<size_t>>;
 
 std::vector<Leak> find_leaks(const std::vector<Task>& train, const std::vector<Task>& heldout) {
   std::vector<Keys> known;
-  Index exact, loose, by_line;
+  Index exact, loose, outlines, by_line;
   for (size_t i = 0; i < heldout.size(); ++i) {
     known.push_back(keys_of(heldout[i]));
     const Keys& keys = known.back();
@@ -48,6 +49,7 @@ std::vector<Leak> find_leaks(const std::vector<Task>& train, const std::vector<T
     exact[keys.source].push_back(i);
     loose[keys.loose_source].push_back(i);
     if (!keys.loose_graph.empty()) loose[keys.loose_graph].push_back(i);
+    if (!keys.outline.empty() && heldout[i].level >= 2) outlines[keys.outline].push_back(i);
     for (const std::string& line : keys.lines) by_line[line].push_back(i);
   }
   std::vector<Leak> leaks;
@@ -68,6 +70,7 @@ std::vector<Leak> find_leaks(const std::vector<Task>& train, const std::vector<T
     look(exact, keys.source, "source");
     look(loose, keys.loose_graph, "constants");
     look(loose, keys.loose_source, "constants");
+    look(outlines, keys.outline, "outline");
     if (keys.lines.size() < kMinLines) continue;
     std::vector<size_t> touched;
     for (const std::string& line : keys.lines) {
@@ -103,7 +106,7 @@ void refuse_leaks(const std::vector<Task>& train, const std::vector<Task>& heldo
 }
 
 std::map<std::string, int64_t> count_leaks(const std::vector<Leak>& leaks) {
-  std::map<std::string, int64_t> counts = {{"graph", 0}, {"source", 0}, {"constants", 0}, {"near", 0}};
+  std::map<std::string, int64_t> counts = {{"graph", 0}, {"source", 0}, {"constants", 0}, {"outline", 0}, {"near", 0}};
   for (const Leak& leak : leaks) ++counts[leak.kind];
   return counts;
 }

@@ -98,8 +98,8 @@ TEST(Leaks, ReorderedLinesAreFoundByTheirLines) {
 
 TEST(Leaks, RecordedGraphsDecideFirst) {
   Task train = task("t", kOther), held = task("h", kNetwork);
-  train.recorded = {3, 2, "trace:a", "trace:la"};
-  held.recorded = {3, 2, "trace:b", "trace:la"};
+  train.recorded = {3, 2, "trace:a", "trace:la", "outline:o"};
+  held.recorded = {3, 2, "trace:b", "trace:la", "outline:o"};
   auto found = find_leaks({train}, {held});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, "constants");
@@ -107,6 +107,21 @@ TEST(Leaks, RecordedGraphsDecideFirst) {
   found = find_leaks({train}, {held});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, "graph");
+}
+
+TEST(Leaks, OutlinesCountForFusionsAlone) {
+  Task train = task("t", kOther), held = task("h", kNetwork);
+  train.recorded = {2, 2, "trace:a", "trace:la", "outline:o"};
+  held.recorded = {2, 2, "trace:b", "trace:lb", "outline:o"};
+  held.level = 2;
+  auto found = find_leaks({train}, {held});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, "outline");
+  held.level = 1;
+  EXPECT_TRUE(find_leaks({train}, {held}).empty());
+  held.level = 2;
+  held.recorded.outline = train.recorded.outline = "";  // Nothing is known of them.
+  EXPECT_TRUE(find_leaks({train}, {held}).empty());
 }
 
 TEST(Leaks, OtherTasksPass) {
@@ -129,7 +144,7 @@ TEST(Leaks, RefusalNamesTheTasks) {
 
 TEST(Leaks, CountsNameAllClasses) {
   auto counts = count_leaks({{"near", "a", "b", 0.6}, {"near", "c", "b", 0.7}});
-  EXPECT_EQ(counts.size(), 4u);
+  EXPECT_EQ(counts.size(), 5u);
   EXPECT_EQ(counts["near"], 2);
   EXPECT_EQ(counts["graph"], 0);
 }

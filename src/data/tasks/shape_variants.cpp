@@ -164,10 +164,20 @@ Sizes module_integers(const std::string& source) {
     TSNode assignment = assignment_in(statement);
     if (ts_node_is_null(assignment)) return;
     TSNode left = SyntaxTree::child(assignment, "left"), right = SyntaxTree::child(assignment, "right");
-    if (ts_node_is_null(right) || type_of(left) != "identifier") return;
-    std::string name = tree.text(left);
-    auto value = value_of(tree, right);
-    if (!value || !out.try_emplace(name, *value).second) twice.insert(name);
+    if (ts_node_is_null(right)) return;
+    auto give = [&](TSNode target, TSNode node) {
+      if (type_of(target) != "identifier") return;
+      std::string name = tree.text(target);
+      auto value = value_of(tree, node);
+      if (!value || !out.try_emplace(name, *value).second) twice.insert(name);
+    };
+    uint32_t count = ts_node_named_child_count(left);
+    if (type_of(left) == "pattern_list" && type_of(right) == "expression_list" &&
+        ts_node_named_child_count(right) == count) {  // height, width = 32, 64
+      for (uint32_t i = 0; i < count; ++i) give(ts_node_named_child(left, i), ts_node_named_child(right, i));
+    } else {
+      give(left, right);
+    }
   });
   for (const std::string& name : twice) out.erase(name);
   return out;

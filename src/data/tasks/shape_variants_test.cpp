@@ -13,8 +13,10 @@ namespace {
 using testing::HasSubstr;
 
 TEST(ShapeVariants, ModuleIntegersAreLiteralsAndTheirProducts) {
-  Sizes want = {{"N", 1024}, {"M", 2048}, {"batch_size", 16}, {"kernel_size", 3}, {"half", 512}};
+  Sizes want = {{"N", 1024},   {"M", 2048},    {"batch_size", 16}, {"kernel_size", 3},
+                {"half", 512}, {"height", 32}, {"width", 64},      {"rest", 1}};
   EXPECT_EQ(module_integers("N = 1024\nM = 1024 * 2\nbatch_size = 16\nkernel_size = 3\nhalf = (1024 // 2)\n"
+                            "height, width = 32, 64\nrest, other = 1, f()\n"
                             "rate = 0.5\nname = 'x'\ntwice = 1\ntwice = 2\nL = N * 2\ndef f():\n    K = 3\n"),
             want);
 }

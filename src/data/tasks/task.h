@@ -22,6 +22,8 @@ struct Recorded {
   int level = 0;            // By the rule of docs/data.md; 0 = not recorded.
   std::string graph;        // Content hash of the operator graph, sizes left out.
   std::string loose_graph;  // The same with constants left out as well.
+  std::string outline;      // graphs::outline() of it; "calls:" and a hash of its operators' names where there is no
+                            // such graph.
 
   bool operator==(const Recorded&) const = default;
   template <class Self, class V>
@@ -30,6 +32,7 @@ struct Recorded {
     v("level", self.level);
     v("graph", self.graph);
     v("loose_graph", self.loose_graph);
+    v.optional("outline", self.outline);
   }
   std::string problem() const;
 };

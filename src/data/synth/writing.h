@@ -41,7 +41,7 @@ struct Writing {
   bool bound_inputs = false;   // get_inputs() gives every tensor a name first.
   bool wide = false;           // Two blank lines between definitions.
   bool own_last = false, numbers_last = false;  // In __init__: its own parameters, its numbers behind the modules.
-  bool pools_kept = false;     // The solution has the pools, too, and reads their windows.
+  bool pools_kept = false;                      // The solution has the pools, too, and reads their windows.
   bool one_name = false, nested = false, one_line = false;
   double arguments = 0;  // Chance that a number becomes an argument of __init__.
   double listed = 0;     // Chance that what PyTorch takes anyway ("stride=1") is written.

@@ -307,10 +307,10 @@ void adaptive_pool(Reader& r, size_t spatial, bool maximum) {
 const std::map<std::string, ReadRule>& product_rules() {
   static const std::map<std::string, ReadRule> all = [] {
     std::map<std::string, ReadRule> out = {{"matmul", matmul}, {"mm", matmul},
-                                       {"bmm", matmul},    {"mv", matmul},
-                                       {"dot", matmul},    {"linear", linear},
-                                       {"addmm", addmm},   {"baddbmm", addmm},
-                                       {"einsum", einsum}, {"scaled_dot_product_attention", attention}};
+                                           {"bmm", matmul},    {"mv", matmul},
+                                           {"dot", matmul},    {"linear", linear},
+                                           {"addmm", addmm},   {"baddbmm", addmm},
+                                           {"einsum", einsum}, {"scaled_dot_product_attention", attention}};
     for (size_t spatial : {1, 2, 3}) {
       out[cat("conv", spatial, "d")] = [=](Reader& r) { convolution(r, spatial, false); };
       ReadRule transposed = [=](Reader& r) { convolution(r, spatial, true); };

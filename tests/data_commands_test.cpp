@@ -407,7 +407,7 @@ TEST_F(DataCommands, LabelRecordsGraphsByWhichALeakIsFound) {
   EXPECT_THAT(said, HasSubstr("graph     swish ~ heldout"));
   EXPECT_THAT(said, HasSubstr("1 training tasks leak, 1 held-out tasks are given away"));
   Json leaks = read_json(at("leaks.json"));
-  EXPECT_EQ(leaks["pairs"], (Json{{"graph", 1}, {"source", 0}, {"constants", 0}, {"near", 0}}));
+  EXPECT_EQ(leaks["pairs"], (Json{{"graph", 1}, {"source", 0}, {"constants", 0}, {"near", 0}, {"outline", 0}}));
   EXPECT_EQ(leaks["not_recorded"], 0);
   EXPECT_EQ(leaks["leaks"][0]["train"], "swish");
   ASSERT_EQ(rows("clean.jsonl").size(), 1u);

@@ -119,7 +119,6 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   if (!graph) return std::nullopt;
   Task task;
   bool literal_sizes = false;
-  std::vector<std::string> fixed;  // Sizes that stand where nobody rebinds them.
   task.graph_hash = graph->hash();
   if (!may_come(parse(task.graph_hash)) || !wanted(*graph)) return std::nullopt;
   if (!excluded_.empty() && graph->compute_nodes() > 1 && excluded_.count(outline(*graph))) return std::nullopt;
@@ -137,15 +136,13 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
     task.solution = triton_solution(*graph, naming, style, &writing);
     task.source = people_source(*graph, naming, writing, draws.at("source"));
     literal_sizes = writing.sizes == Writing::Sizes::kLiteral || writing.sizes == Writing::Sizes::kTuple;
-    if (writing.spatial_line) fixed = spatial_symbols(*graph);
   }
   if (task.solution.empty() && config_.only_covered) return std::nullopt;
   task.difficulty = graph->compute_nodes();
   task.level = task.difficulty == 1 ? 1 : 2;
   task.name = graph->name();
   for (const auto& [name, dim] : graph->symbols) {
-    bool bound = literal_sizes || std::find(fixed.begin(), fixed.end(), name) != fixed.end();
-    if (!bound) task.tiny[name] = dim.tiny;
+    if (!literal_sizes) task.tiny[name] = dim.tiny;
   }
   task.origin = cat("synth graphs seed ", config_.seed);
   task.licence = "Apache-2.0";

@@ -396,13 +396,18 @@ def load(text, name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+def rebound(source, name, value):  # "N = 4", or one of "height, width = 8, 9".
+    def line(found):
+        values, at = found[3].split(", "), found[1].count(",")
+        return f"{found[1]}{name}{found[2]} = " + ", ".join(values[:at] + [str(value)] + values[at + 1:])
+    return re.subn(rf"(?m)^((?:\w+, )*){name}((?:, \w+)*) = (.*)$", line, source)
 bad = 0
 tuples = lambda out: out if isinstance(out, tuple) else (out,)
 for k, line in enumerate(open(f"{folder}/tasks.jsonl")):
     task = json.loads(line)
     source = task["source"]
     for name, value in task.get("tiny", {}).items():
-        source, found = re.subn(rf"(?m)^{name} = \d+$", f"{name} = {value}", source)
+        source, found = rebound(source, name, value)
         assert found == 1, (task["id"], name)
     ref, sol = load(source, f"r{k}"), load(task["solution"], f"s{k}")
     torch.manual_seed(k)

@@ -295,7 +295,7 @@ const std::vector<Fusion>& fusions() {
   return all;
 }
 
-// ---------------------------------------------------------------------------------- a layer and what networks do with
+// ------------------------------------------------------------------------------------------- a layer and what follows
 // it
 
 int signal_input(Draft& d) {
@@ -400,13 +400,12 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
   Draft draft(config.type, config.gpu_sizes, config.plain, rng);
   int current = -1;
   std::vector<Weighted> next;
-  if (config.layer) {
-    static const std::vector<Weighted> kFollowers = followers();
-    next = kFollowers;
-  } else {
+  if (!config.layer) {
     for (const Operator* op : from) next.push_back({op, op->weight});
   }
   if (config.layer) {
+    static const std::vector<Weighted> kFollowers = followers();
+    next = kFollowers;
     draft.layered = true;
     current = first_layer(draft);
     if (current < 0) return std::nullopt;

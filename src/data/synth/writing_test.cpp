@@ -230,6 +230,34 @@ TEST(Writing, EveryFormIsOfItsOperator) {
   EXPECT_GE(ways, 150);
 }
 
+// What the source's __init__ makes, the solution's makes in the same order: layers first, or numbers first.
+TEST(Writing, InitKeepsTheOrderOfItsSource) {
+  auto made = [](const std::string& text, const std::string& type) {
+    size_t from = text.find(cat("class ", type, "(")), end = text.find("def forward(", from);
+    const std::string init = text.substr(from, end - from);
+    const std::regex line("\n        self\\.([A-Za-z_0-9]+) = ");
+    std::vector<std::string> names;
+    for (std::sregex_iterator it(init.begin(), init.end(), line), last; it != last; ++it) names.push_back((*it)[1]);
+    return names;
+  };
+  int64_t numbers_first = 0, numbers_last = 0;
+  for (const Task& task : people()) {
+    if (task.solution.empty()) continue;
+    auto source = made(task.source, "Model"), solution = made(task.solution, "ModelNew");
+    std::erase_if(source,
+                  [&](auto& name) { return std::find(solution.begin(), solution.end(), name) == solution.end(); });
+    std::erase_if(solution, [&](auto& name) { return std::find(source.begin(), source.end(), name) == source.end(); });
+    EXPECT_EQ(source, solution) << task.source << task.solution;
+    size_t layer = task.source.find(" = nn.Linear("), number = task.source.find("self.negative_slope = ");
+    if (layer == std::string::npos) layer = task.source.find(" = nn.Conv");
+    if (number == std::string::npos) number = task.source.find("_value = ");
+    size_t forward = task.source.find("class Model("), end = task.source.find("def forward(", forward);
+    if (layer > end || number > end || number < forward) continue;
+    ++(number < layer ? numbers_first : numbers_last);
+  }
+  EXPECT_GT(numbers_last, numbers_first);
+}
+
 // A layer first, then what networks do with it: second operands are mostly the module's own.
 TEST(Layers, BeginWithAConvolutionOrALinearLayer) {
   SynthConfig config;

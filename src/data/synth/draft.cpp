@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "data/synth/launch_plan.h"
 
 namespace tritonrl::graphs {
 
@@ -37,8 +38,8 @@ const RoleSizes& sizes_of(Role role) {
        {256, 384, 512, 768, 1024},
        {7, 9, 10, 11, 16, 24}},
       {{"C", "CHANNELS"}, {3, 4, 5, 6, 8, 12}, {4, 6}, {3, 8, 16, 16, 32, 32, 48, 64}, {8, 16}},
-      {{"H", "HEIGHT"}, {7, 8, 9, 11, 12, 14}, {7, 9}, {28, 32, 56, 64}},
-      {{"W", "WIDTH"}, {7, 8, 10, 13, 15, 16}, {8, 10}, {28, 30, 56, 64}},
+      {{"H", "HEIGHT"}, {7, 8, 9, 11, 12, 14}, {7, 9}, {28, 32, 56, 64, 128}},
+      {{"W", "WIDTH"}, {7, 8, 10, 13, 15, 16}, {8, 10}, {28, 30, 56, 64, 128}},
       {{"H", "HEADS"}, {2, 3}, {2}, {8, 12, 16}},
       {{"D", "HEAD_DIM"}, {8, 16, 20, 32}, {5, 8}, {32, 64}},
       {{"C", "CLASSES", "V", "VOCAB"}, {10, 17, 37, 50, 100, 129}, {7, 10, 11}, {1000, 4000, 8192}},
@@ -46,6 +47,8 @@ const RoleSizes& sizes_of(Role role) {
       {{"H", "HEIGHT"}, {5, 6, 7}, {5, 6}, {16, 24, 28, 32}},
       {{"W", "WIDTH"}, {5, 6, 7, 8}, {5, 7}, {16, 20, 30, 32}},
       {{"C", "CHANNELS"}, {2, 3, 4, 6}, {2, 4}, {3, 8, 16, 32, 48}, {4, 8}},
+      {{"M", "ROWS", "B", "BATCH"}, {2, 3, 4}, {3, 5}, {64, 128, 256, 512}},
+      {{"N", "COLS", "D", "FEATURES"}, {1531, 2048}, {7, 9, 11}, {16384, 32768, 65535, 131072, 262144}},
   };
   return all[static_cast<size_t>(role)];
 }
@@ -77,6 +80,10 @@ Dim Draft::symbol(Role role) {
           differing(gpu_ && !sizes.tiny_on_gpu.empty() ? sizes.tiny_on_gpu : sizes.tiny, true)};
   graph.symbols[name] = dim;
   return dim;
+}
+
+int64_t Draft::longest_row(const Operator& op) const {
+  return long_rows && takes_long_rows(op) ? kLongestLoop : kLongestRow;
 }
 
 int Draft::add_input(const Shape& shape, Type input_type, std::string draw, double (*sample)(Rng&), double low,

@@ -15,7 +15,8 @@ namespace tritonrl::graphs {
 
 constexpr int kSamples = 256;
 constexpr int kMaxInputs = 4, kMaxPlainInputs = 3;
-constexpr int64_t kLongestRow = 65536;  // One program of a row kernel holds one in registers.
+constexpr int64_t kLongestRow = 65536;              // One program of a row kernel holds one in registers.
+constexpr int64_t kLongestLoop = int64_t{1} << 22;  // Where the solution loops over the row.
 
 // Roles of dimensions: they decide names and sizes.
 enum class Role {
@@ -34,7 +35,9 @@ enum class Role {
   kDepth,  // Of volumes, which are small and have few channels.
   kShortHeight,
   kShortWidth,
-  kFewChannels
+  kFewChannels,
+  kFewRows,  // Of long ones.
+  kLongColumns
 };
 
 class Draft {
@@ -43,9 +46,10 @@ class Draft {
 
   TensorGraph graph;
   Rng rng;
-  const Type type;       // Of the floating-point inputs and parameters.
-  const bool plain;      // Chains over (M, N): names and operands come in one way only.
-  bool layered = false;  // Second operands are the module's own more often than not: one number a channel.
+  const Type type;         // Of the floating-point inputs and parameters.
+  const bool plain;        // Chains over (M, N): names and operands come in one way only.
+  bool long_rows = false;  // Solutions loop over rows that are too long for one program.
+  bool layered = false;    // Second operands are the module's own more often than not: one number a channel.
 
   // A new symbol; sizes differ from those of every other one where they can.
   Dim symbol(Role role);
@@ -67,6 +71,7 @@ class Draft {
 
   const Values& values(int node) const { return graph[node].values; }
   const Shape& shape(int node) const { return graph[node].shape; }
+  int64_t longest_row(const Operator& op) const;
   int rank(int node) const { return static_cast<int>(graph[node].shape.size()); }
   bool is_float(int node) const { return graph[node].type != Type::kInt64; }
   // May a module with parameters take it? They all have the draft's own dtype.

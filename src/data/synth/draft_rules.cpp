@@ -203,7 +203,7 @@ int build_row(Draft& draft, const Operator& op, int x) {
   node.shape = draft.shape(x);
   node.type = draft.graph[x].type;
   int64_t length = length_of(node.shape, node.dims);
-  if (length > kLongestRow) return -1;
+  if (length > draft.longest_row(op)) return -1;
   std::vector<double> samples;
   double low, high;
   if (!row_values(draft, op, node, length, samples, low, high)) return -1;
@@ -244,7 +244,7 @@ int build_reduce(Draft& draft, const Operator& op, int x) {
   if (node.type == Type::kInt64 && is_half(draft.graph[x].type)) return -1;  // Ties.
   int64_t length = length_of(draft.shape(x), node.dims);
   bool simple = op.name == "sum" || op.name == "mean" || op.name == "amax" || op.name == "amin";
-  if (length > kLongestRow && !(whole && simple)) return -1;
+  if (length > draft.longest_row(op) && !(whole && simple)) return -1;
   if (op.name == "prod" && length > 64) return -1;  // Longer products of factors near 1 vanish.
   std::vector<double> samples;
   double low, high;
@@ -266,7 +266,7 @@ int build_adaptive_pool(Draft& draft, const Operator& op, int x) {
   int64_t length = length_of(draft.shape(x), node.dims);
   std::vector<double> samples;
   double low, high;
-  if (length > kLongestRow || !row_values(draft, op, node, length, samples, low, high)) return -1;
+  if (length > draft.longest_row(op) || !row_values(draft, op, node, length, samples, low, high)) return -1;
   std::vector<std::string> ones(static_cast<size_t>(spatial), "1");
   std::string size = spatial > 1 && draft.chance(0.7) ? "(" + join(ones, ", ") + ")" : "1";
   draft.write(
@@ -348,6 +348,8 @@ int build_loss(Draft& draft, const Operator& op, int x) {
   double average = 0, squares = 0;
   for (double v : each) average += v / kSamples, squares += v * v / kSamples;
   double deviation = std::sqrt(std::max(0.0, squares - average * average) / count);
+  // Many elements average out; inputs of another magnitude still tell answers apart.
+  if (draft.long_rows) deviation = std::max(deviation, 0.02 * std::abs(average));
   double scale = node.ints["sum"] ? count : 1;
   std::vector<double> samples;
   Rng own = Rng(82).at(draft.graph.nodes.size());

@@ -41,9 +41,10 @@ int build_layer_norm(Draft& draft, const Operator& op, int x) {
   node.shape = draft.shape(x);
   int rank = draft.rank(x);
   int over = rank >= 3 && draft.chance(0.2) ? 2 : 1;
+  if (over == 2 && rank == 4 && draft.long_rows && draft.chance(0.6)) over = 3;
   Shape inner(node.shape.end() - over, node.shape.end());
   for (int i = rank - over; i < rank; ++i) node.dims.push_back(i);
-  if (product(inner).full > 8192 || product(inner).tiny < 3) return -1;
+  if (product(inner).full > (draft.long_rows ? kLongestLoop : 8192) || product(inner).tiny < 3) return -1;
   for (const Dim& dim : inner) {
     if (dim.is_one()) return -1;
   }
@@ -52,7 +53,7 @@ int build_layer_norm(Draft& draft, const Operator& op, int x) {
   bool weight = draft.chance(draft.plain ? 0.75 : 0.92);
   bool bias = weight && !rms && draft.chance(draft.plain ? 0.8 : 0.95);
   node.member = draft.member(draft.plain || draft.chance(0.6) ? "norm" : rms ? "rms" : "ln");
-  std::string sizes = over == 1 ? "{0}" : "({0}, {1})";
+  std::string sizes = over == 1 ? "{0}" : over == 2 ? "({0}, {1})" : "({0}, {1}, {2})";
   std::string eps = !rms && node.numbers[0] == 1e-5 ? "" : cat(", eps=", python_float(node.numbers[0]));
   node.module = cat("nn.", rms ? "RMSNorm(" : "LayerNorm(", sizes, eps, weight ? "" : ", elementwise_affine=False",
                     weight && !bias && !rms ? ", bias=False" : "", draft.type_argument(), ")");
@@ -82,8 +83,8 @@ int build_group_norm(Draft& draft, const Operator& op, int x) {
       if (channels.full % g == 0 && channels.tiny % g == 0) fitting.push_back(g);
     }
     groups = draft.pick(fitting);
-    if (product(rest).full * channels.full / groups > kLongestRow) return -1;
-  } else if (product(rest).full > kLongestRow) {
+    if (product(rest).full * channels.full / groups > draft.longest_row(op)) return -1;
+  } else if (product(rest).full > draft.longest_row(op)) {
     return -1;
   }
   node.numbers = draft.pick(op.attributes);

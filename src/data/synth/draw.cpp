@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/text.h"
 #include "data/synth/draft.h"
+#include "data/synth/launch_plan.h"
 
 namespace tritonrl::graphs {
 
@@ -30,6 +32,10 @@ int volume_input(Draft& d, bool positive = false) {
 
 // Where graphs begin. Shapes of size 1 and single-element dimensions are in the mix.
 int first_input(Draft& draft) {
+  if (draft.long_rows && draft.chance(0.05)) {
+    Dim rows = draft.symbol(Role::kFewRows);
+    return draft.input({rows, draft.symbol(Role::kLongColumns)}, draft.chance(0.15));
+  }
   double draw = draft.plain ? 0.2 : draft.rng.uniform();
   bool positive = draft.chance(draft.plain ? 0.06 : 0.15);
   if (draw < 0.12) return draft.input({draft.symbol(Role::kLong)}, positive);
@@ -146,6 +152,23 @@ int binary(Draft& d, const char* name, int x, int y) {
     high = std::max(high, 3 * samples.back());
   }
   return d.compute(std::move(node), samples, low, high);
+}
+
+// sqrt(sum(x^2)) of the whole tensor: nearly the same number for every draw, so nothing that a graph may end with.
+int whole_norm(Draft& d, int x) {
+  if (x < 0) return -1;
+  Node node;
+  node.op = &must("frobenius_norm");
+  node.operands = {x};
+  node.type = d.graph[x].type;
+  node.ints["keepdim"] = 0;
+  for (int i = 0; i < d.rank(x); ++i) node.dims.push_back(i);
+  node.call = d.one_of(node.op->forms);
+  double squares = 0, count = static_cast<double>(elements(d.shape(x)));
+  for (double v : d.values(x).samples) squares += v * v / kSamples;
+  const double norm = std::sqrt(squares * count);
+  node.values = {std::vector<double>(kSamples, norm), 0.5 * norm, 2 * norm, false};
+  return d.graph.add(std::move(node));
 }
 
 int matmul_of(Draft& d, int x, int y, bool transposed) {
@@ -286,6 +309,22 @@ const std::vector<Fusion>& fusions() {
          int x = apply(d, half, d.input({side, side})), y = apply(d, half, d.input({side, side}));
          return x < 0 || y < 0 ? -1 : apply(d, half, matmul_of(d, x, y, false));
        }},
+      {"half_of_product",
+       [](Draft& d) {
+         Dim side = d.symbol(Role::kFeatures);
+         int product = matmul_of(d, d.input({side, side}), d.input({side, side}), false);
+         return apply(d, d.chance(0.5) ? "tril" : "triu", product);
+       }},
+      {"divided_by_norm",
+       [](Draft& d) {
+         int x = d.chance(0.5) ? image_input(d) : rows_input(d);
+         return binary(d, "div", x, whole_norm(d, x));
+       }},
+      {"masked_cumsum",
+       [](Draft& d) {
+         int x = rows_input(d);
+         return apply(d, "cumsum", binary(d, "mul", x, d.input(d.shape(x), true)));
+       }},
       {"bias_dropout_residual",
        [](Draft& d) {
          int x = tokens_input(d), bias = d.input({d.shape(x).back()});
@@ -322,6 +361,71 @@ int first_layer(Draft& d) {
   if (layer == "linear") return apply(d, "linear", d.chance(0.85) ? rows_input(d) : tokens_input(d));
   int spatial = spatial_dims(must(layer.c_str()));
   return apply(d, layer.c_str(), spatial == 1 ? signal_input(d) : spatial == 2 ? image_input(d) : volume_input(d));
+}
+
+bool takes_a_long_row(Draft& d, const Operator& op) {
+  bool rows = op.work == Work::kRow && op.arity == 1 &&
+              (op.family == "reduction" || op.family == "softmax" || op.family == "scan" || op.family == "norm");
+  return rows && takes_long_rows(op) && d.long_rows && d.chance(0.3);
+}
+
+// An input that a single operator takes. Norms, pools and convolutions over space are written for images and volumes
+// more often than for rows.
+int input_for(Draft& d, const Operator& op) {
+  const bool positive = op.domain == Domain::kNotNegative || op.domain == Domain::kPositive;
+  if (takes_a_long_row(d, op)) return d.input({d.symbol(Role::kFewRows), d.symbol(Role::kLongColumns)}, positive);
+  const bool window = op.family == "conv" || op.family == "pool";
+  const bool spatial = op.name.rfind("spatial_", 0) == 0 || op.name == "batch_norm" || op.name == "instance_norm" ||
+                       op.name == "group_norm";
+  int dims = window ? spatial_dims(op) : spatial ? (d.chance(0.75) ? 2 : 3) : 0;
+  if (dims == 1) return signal_input(d);
+  if (dims == 2) return image_input(d);
+  if (dims == 3) return volume_input(d);
+  if (op.family == "matmul" || op.family == "loss") {
+    bool batched = op.name == "bmm" || op.name.find("batched") == 0 || op.name == "shared_matmul" ||
+                   op.name == "scaled_dot_product_attention";
+    if (!batched) return op.name == "linear" ? tokens_input(d) : rows_input(d);
+    Dim batch = d.symbol(Role::kBatch), time = d.symbol(Role::kTime), features = d.symbol(Role::kFeatures);
+    if (op.name == "bmm" || d.chance(0.6)) return d.input({batch, time, features});
+    return d.input({batch, d.symbol(Role::kHeads), time, features});
+  }
+  return positive ? d.input({d.symbol(Role::kRows), d.symbol(Role::kColumns)}, true) : -1;
+}
+
+// How often an operator is the only one of a graph: what networks spend their time in comes more often than its number
+// of names.
+int64_t single_weight(const Operator& op) {
+  static const std::map<std::string, int64_t> kFamilies = {
+      {"conv", 36}, {"matmul", 26},   {"pool", 14}, {"norm", 18},    {"scan", 12},  {"softmax", 16},
+      {"loss", 9},  {"reduction", 9}, {"cast", 1},  {"movement", 2}, {"compare", 2}};
+  static const std::map<std::string, int64_t> kNames = {
+      {"relu", 8},        {"sigmoid", 8},    {"tanh", 8},      {"gelu", 10},        {"silu", 8},       {"elu", 8},
+      {"selu", 8},        {"softplus", 8},   {"softsign", 8},  {"hardtanh", 8},     {"leaky_relu", 8}, {"gelu_tanh", 8},
+      {"hardsigmoid", 8}, {"mul_scalar", 6}, {"embedding", 0}, {"logcumsumexp", 0}, {"sort", 0}};
+  if (op.weight == 0) return 0;
+  if (auto it = kNames.find(op.name); it != kNames.end()) return it->second;
+  auto it = kFamilies.find(op.family);
+  return it == kFamilies.end() ? 3 : it->second;
+}
+
+// One operator by its weight, on inputs that it takes.
+int single(Draft& draft, const OperatorSet& from) {
+  int64_t total = 0;
+  for (const Operator* op : from) total += single_weight(*op);
+  if (total == 0) return -1;
+  int64_t at = draft.rng.below(total);
+  auto chosen = from.begin();
+  while ((at -= single_weight(**chosen)) >= 0) ++chosen;
+  const Draft empty = draft;
+  for (int attempt = 0; attempt < kOperatorTries; ++attempt) {
+    int x = input_for(draft, **chosen);
+    if (x < 0) x = first_input(draft);
+    int node = x < 0 ? -1 : (*chosen)->build(draft, **chosen, x);
+    if (node >= 0 && draft.graph.compute_nodes() == 1) return node;
+    draft.graph = empty.graph;
+    draft.forget_since(empty);
+  }
+  return -1;
 }
 
 // What follows a layer, and how often beside the others.
@@ -398,6 +502,7 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
   static const OperatorSet all = select_operators({"all"});
   const OperatorSet& from = config.operators ? *config.operators : all;
   Draft draft(config.type, config.gpu_sizes, config.plain, rng);
+  draft.long_rows = config.long_rows;
   int current = -1;
   std::vector<Weighted> next;
   if (!config.layer) {
@@ -414,6 +519,9 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
     current = fusion.build(draft);
     if (current < 0) return std::nullopt;
     if (draft.graph.compute_nodes() >= config.nodes) draft.graph.title = fusion.name;
+  } else if (config.by_weight && config.nodes == 1) {
+    current = single(draft, from);
+    if (current < 0) return std::nullopt;
   } else {
     current = first_input(draft);
     if (current < 0) return std::nullopt;

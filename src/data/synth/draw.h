@@ -20,6 +20,10 @@ struct DrawConfig {
   bool fusion = false;  // Begin with a named fusion.
   bool layer = false;   // Begin with a layer (convolution, linear); what follows is what networks do with its result.
   bool plain = false;   // A chain over (M, N): each operator works on the value before, one kernel does them all.
+  // Of one node: first the operator by its weight among layers, then inputs that it takes. Otherwise inputs come first,
+  // and operators that few inputs suit are rare.
+  bool by_weight = false;
+  bool long_rows = false;                  // Solutions loop over long rows: they may be drawn.
   const OperatorSet* operators = nullptr;  // To draw from; null = all of them.
 };
 

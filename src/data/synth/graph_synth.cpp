@@ -109,6 +109,8 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   draw.gpu_sizes = config_.sizes == SizeRange::kGpu;
   draw.plain = config_.style == SynthStyle::kPlain;
   draw.operators = &operators_;
+  draw.by_weight = config_.by_weight && !draw.plain;
+  draw.long_rows = config_.solutions == SolutionStyle::kSettled && !draw.plain;
   if (!single) {
     draw.fusion = draws.uniform() < config_.fusion_share && !draw.plain;
     draw.layer = config_.layer_share > 0 && !draw.plain && draws.uniform() < config_.layer_share;
@@ -122,7 +124,9 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   task.graph_hash = graph->hash();
   if (!may_come(parse(task.graph_hash)) || !wanted(*graph)) return std::nullopt;
   if (!excluded_.empty() && graph->compute_nodes() > 1 && excluded_.count(outline(*graph))) return std::nullopt;
-  Style style = draw_style(draw.plain, draw.gpu_sizes, draws.at("style"));
+  Style style = config_.solutions == SolutionStyle::kSettled && !draw.plain
+                    ? settled_style(draw.gpu_sizes)
+                    : draw_style(draw.plain, draw.gpu_sizes, draws.at("style"));
   if (draw.plain || config_.writing == WritingStyle::kBare) {
     Naming naming = name_everything(*graph, draw.plain, draws.at("names"));
     task.solution = triton_solution(*graph, naming, style);

@@ -32,6 +32,8 @@ namespace tritonrl::graphs {
 
 enum class SynthStyle { kVaried, kPlain };
 constexpr auto enum_names(SynthStyle) { return std::array{"varied", "plain"}; }
+enum class SolutionStyle { kVaried, kSettled };
+constexpr auto enum_names(SolutionStyle) { return std::array{"varied", "settled"}; }
 enum class SizeRange { kSmall, kGpu };
 constexpr auto enum_names(SizeRange) { return std::array{"small", "gpu"}; }
 
@@ -47,10 +49,12 @@ struct SynthConfig {
   double continue_share = 0.6;
   double fusion_share = 0.3;  // Of the varied tasks above level 1: those that begin with a named fusion.
   double layer_share =
-      0;                // Of the same: those that begin with a convolution or a linear layer, and go on as networks do.
-  int64_t repeats = 1;  // How often a graph may come.
-  bool only_covered = false;  // Leave out tasks without a solution.
-  std::string exclude;        // A task set whose graphs of level 2 and above are never drawn.
+      0;  // Of the same: those that begin with a convolution or a linear layer, and go on as networks do.
+  bool by_weight = false;  // Level 1: operators as often as their weights say, on inputs that they take.
+  int64_t repeats = 1;     // How often a graph may come.
+  SolutionStyle solutions = SolutionStyle::kVaried;  // Of varied tasks.
+  bool only_covered = false;                         // Leave out tasks without a solution.
+  std::string exclude;                               // A task set whose graphs of level 2 and above are never drawn.
   template <class V>
   void for_each_field(V& v) {
     v("seed", seed, "names the whole stream");
@@ -69,6 +73,11 @@ struct SynthConfig {
     v("fusion_share", fusion_share, "share of varied level-2 tasks that begin with a named fusion");
     v("layer_share", layer_share,
       "share of varied level-2 tasks that begin with a convolution or a linear layer and go on as networks do");
+    v("by_weight", by_weight,
+      "level 1: operators as often as they are met in networks, on inputs that they take; false = inputs come first, "
+      "so that what few inputs suit is rare");
+    v("solutions", solutions,
+      "of varied tasks: varied = in many hands; settled = always the same fast way, only schedules differ");
     v("repeats", repeats, "how often the same graph may come, each time with other sizes, names and text");
     v("only_covered", only_covered, "leave out tasks that have no solution");
     v("exclude", exclude,

@@ -39,10 +39,11 @@ std::string times(const std::string& a, const std::string& b) { return b == "1" 
 KernelText::KernelText(FileText& file, int kernel, std::string name)
     : file_(file), kernel_(kernel), name_(std::move(name)) {
   for (const char* word :
-       {"tl",    "triton",     "torch",  "pid",     "off",        "offs",    "mask", "acc",   "row",    "cols",
-        "BLOCK", "BLOCK_SIZE", "BM",     "BN",      "BK",         "ROWS",    "k",    "kd",    "kh",     "kw",
-        "ci",    "k0",         "v",      "ok",      "if",         "in",      "or",   "is",    "as",     "part",
-        "pid_m", "pid_n",      "larger", "smaller", "multiplied", "tiles_n", "id",   "pid_b", "row_ok", "col_ok"}) {
+       {"tl",      "triton",     "torch",   "pid",   "off",     "offs",   "mask",  "acc", "row", "cols",
+        "BLOCK",   "BLOCK_SIZE", "BM",      "BN",    "BK",      "ROWS",   "k",     "kd",  "kh",  "kw",
+        "ci",      "k0",         "v",       "ok",    "if",      "in",     "or",    "is",  "as",  "part",
+        "pid_m",   "pid_n",      "larger",  "steps", "k_total", "p_ok",   "c_ok",  "nd",  "nh",  "nw",
+        "smaller", "multiplied", "tiles_n", "id",    "pid_b",   "row_ok", "col_ok"}) {
     names_.insert(word);
   }
 }
@@ -57,16 +58,35 @@ void KernelText::comment(const std::string& text) {
 
 void KernelText::head(const std::string& name, const std::string& text) { head_.emplace_back(name, text); }
 
+void KernelText::define(const std::string& name, const std::string& text) {
+  if (outer_known_.empty()) return head(name, text);
+  line(name + " = " + text);
+}
+
 void KernelText::open(const std::string& text) {
   line(text);
   ++indent_;
   outer_known_.push_back(known_);
+  outer_members_.push_back(members_);
+  outer_names_.push_back(names_);
 }
 
 void KernelText::close() {
   --indent_;
   known_ = std::move(outer_known_.back());
   outer_known_.pop_back();
+  members_ = std::move(outer_members_.back());
+  outer_members_.pop_back();
+  outer_names_.pop_back();
+}
+
+void KernelText::close_pass() {
+  std::set<std::string> names = outer_names_.back();
+  for (const auto& [name, text] : head_) names.insert(name);
+  for (const auto& [node, name] : pointers_) names.insert(name);
+  for (const auto& [name, host] : sizes_) names.insert(name);
+  names_ = std::move(names);
+  close();
 }
 
 std::string KernelText::fresh(const std::string& stem) {
@@ -208,6 +228,9 @@ void KernelText::store(int id, const std::string& offset, const std::string& var
 }
 
 std::vector<Coord> KernelText::take_apart(const std::string& flat, const Shape& shape, const std::string& mask) {
+  const bool rows = flat == "row";
+  const std::string asked = cat(shape_text(shape), "|", mask);
+  if (auto it = rows_.find(asked); rows && it != rows_.end()) return it->second;
   std::vector<Coord> out(shape.size());
   std::vector<size_t> real;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -231,12 +254,13 @@ std::vector<Coord> KernelText::take_apart(const std::string& flat, const Shape& 
     out[i] = {name, mask};
   }
   for (auto it = lines.rbegin(); it != lines.rend(); ++it) {
-    if (indent_ == 1 && outer_known_.empty()) {
+    if (rows) {
       head(it->first, it->second);
     } else {
-      line(it->first + " = " + it->second);
+      define(it->first, it->second);
     }
   }
+  if (rows) rows_[asked] = out;
   return out;
 }
 

@@ -58,8 +58,10 @@ class KernelText {
   void comment(const std::string& text);
   // A line of the head: dropped in the end when nothing below uses `name`.
   void head(const std::string& name, const std::string& text);
+  void define(const std::string& name, const std::string& text);  // A line of the head; inside a loop, of the loop.
   void open(const std::string& text);  // "for ..:" and one level deeper; close() forgets what was computed inside.
   void close();
+  void close_pass();                           // close(), and names of variables inside are free again.
   std::string fresh(const std::string& stem);  // An unused name.
   std::string assign(const std::string& stem, const std::string& text);
   // The result of a node: plain kernels keep it in x.
@@ -126,6 +128,9 @@ class KernelText {
   std::map<int, std::string> members_;
   std::map<std::string, std::string> known_;
   std::vector<std::map<std::string, std::string>> outer_known_;
+  std::vector<std::map<int, std::string>> outer_members_;
+  std::vector<std::set<std::string>> outer_names_;
+  std::map<std::string, std::vector<Coord>> rows_;  // What `row` was taken apart into.
   std::set<std::string> names_, fixed_;
 };
 
@@ -152,8 +157,9 @@ std::string conv_kernel(FileText& file, int kernel, std::vector<std::string>& ho
 // Row kernels: sets the place of a row's elements; stores what the kernel's members leave behind.
 void set_row_place(KernelText& kernel, const RowSpace& space, bool many);
 void store_rows(KernelText& kernel, const KernelPlan& plan, bool many);
-// One number of each row, or a scan, by a loop over the row; and whether an operator can be written so.
-bool loopable(const Operator& op);
+// Where a row kernel stores a node that has one number of each row.
+Place row_number_place(const KernelText& kernel, const KernelPlan& plan, const Node& node, const std::string& mask);
+// Numbers of each row, or a scan, by loops over the row.
 std::string long_row_kernel(FileText& file, int kernel, std::vector<std::string>& host);
 
 // One writer a kind of kernel (triton_kernels.cpp). Each returns the kernels' texts and appends the lines that launch

@@ -75,8 +75,8 @@ TensorGraph taken_apart(const TensorGraph& graph, std::vector<int>& from, int64_
     } else if (node.op != nullptr && node.op->name == "scaled_dot_product_attention") {
       Node result = attention_parts(out, from, node);
       now[i] = out.add(std::move(result));
-    } else if (node.op != nullptr && node.op->work == Work::kRow && longest_row > 0 &&
-               space_of(out, node).length().full > longest_row) {
+    } else if (node.op != nullptr && node.op->work == Work::kRow &&
+               (node.op->name == "frobenius_norm" || loops_over(space_of(out, node), longest_row))) {
       auto parts = long_row_parts(out, from, node);
       now[i] = out.add(parts ? std::move(*parts) : std::move(node));
     } else {
@@ -121,7 +121,7 @@ class Planner {
         if (!join_epilogue(id)) inline_it(id);
         return true;
       case Work::kMove:
-        inline_it(id);
+        if (n.op->name != "view" || !joins_rows(id)) inline_it(id);
         return true;
       case Work::kRow:
         return place_row(id);
@@ -206,18 +206,22 @@ class Planner {
   // May a value of kernel k be read, in that kernel, where a node of shape `shape` is computed?
   bool readable(const KernelPlan& kernel, int operand, const Shape& shape) const {
     const Shape& own = node(operand).shape;
-    if (own == shape) return true;
+    if (own == shape || node(operand).ints.count(kRowNumber)) return true;
     if (kernel.kind != KernelPlan::Kind::kRow) return false;
     if (own == kernel.space.shape) return false;  // A smaller result of a full value: not pointwise.
+    const Shape kept = dropped(kernel.space, true), gone = dropped(kernel.space, false);
+    if (plan_.loops(kernel.space) && (own == kept || own == gone) && (shape == kept || shape == gone)) return true;
     if (kernel.space.groups >= 0 || !(shape == kernel.space.shape)) return false;
     return own == dropped(kernel.space, true) ||
            (kernel.space.dims.front() == 0 && own == dropped(kernel.space, false) && distinct(kernel.space.shape));
   }
 
-  bool fits(const KernelPlan& kernel, const Shape& shape) const {
+  bool fits(const KernelPlan& kernel, int id) const {
+    const Shape& shape = node(id).shape;
+    if (node(id).ints.count(kRowNumber)) return true;
     if (kernel.kind != KernelPlan::Kind::kRow) return shape == node(kernel.anchor).shape;
     if (kernel.space.whole()) return shape.empty();
-    if (shape == kernel.space.shape) return !plan_.loops(kernel.space);
+    if (shape == kernel.space.shape) return !plan_.loops(kernel.space) || sums_up(*node(kernel.anchor).op);
     return kernel.space.groups < 0 && (shape == dropped(kernel.space, true) || shape == dropped(kernel.space, false));
   }
 
@@ -248,9 +252,19 @@ class Planner {
   bool join_epilogue(int id) {
     int k = -1;
     for (int operand : node(id).operands) k = std::max(k, home(operand));
-    if (k < 0 || !fits(plan_.kernels[static_cast<size_t>(k)], node(id).shape) || !can_join(k, id)) return false;
+    if (k < 0 || !fits(plan_.kernels[static_cast<size_t>(k)], id) || !can_join(k, id)) return false;
     join(k, id);
     return true;
+  }
+
+  // Another shape of one number a row, in the kernel that computes it.
+  bool joins_rows(int id) {
+    int k = home(node(id).operands[0]);
+    if (k < 0) return false;
+    const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(k)];
+    bool passes = kernel.kind == KernelPlan::Kind::kRow && plan_.loops(kernel.space) && !kernel.space.whole() &&
+                  kernel.space.groups < 0 && sums_up(*node(kernel.anchor).op);
+    return passes && node(id).shape == dropped(kernel.space, false) && join_epilogue(id);
   }
 
   bool place_row(int id) {
@@ -265,8 +279,8 @@ class Planner {
       const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(k)];
       bool full = true;  // Operands from that kernel must be whole rows.
       for (int operand : n.operands) full &= home(operand) != k || node(operand).shape == space.shape;
-      if (kernel.kind == KernelPlan::Kind::kRow && kernel.space == space && !space.whole() && full &&
-          !plan_.loops(space)) {
+      bool passes = !plan_.loops(space) || (sums_up(*n.op) && sums_up(*node(kernel.anchor).op));
+      if (kernel.kind == KernelPlan::Kind::kRow && kernel.space == space && !space.whole() && full && passes) {
         bool in_order = true;
         for (int operand : n.operands) {
           if (home(operand) == k) continue;
@@ -313,6 +327,12 @@ class Planner {
 };
 
 }  // namespace
+
+bool loops_over(const RowSpace& space, int64_t longest_row) {
+  if (longest_row == 0) return false;
+  const bool area = space.groups >= 0 || space.dims.size() > 1;
+  return space.length().full > (area && !space.whole() ? longest_row / 4 : longest_row);
+}
 
 Dim RowSpace::length() const {
   if (groups == 0) return product(Shape(shape.begin() + 2, shape.end()));

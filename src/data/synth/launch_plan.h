@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "data/synth/operators.h"
 #include "data/synth/tensor_graph.h"
 
 namespace tritonrl::graphs {
@@ -34,6 +35,9 @@ struct RowSpace {
   Shape inner() const { return {shape.begin() + dims.back() + 1, shape.end()}; }
 };
 
+// A length that is a product of sizes is looped over sooner: whoever writes the kernel need not compute it.
+bool loops_over(const RowSpace& space, int64_t longest_row);
+
 struct KernelPlan {
   enum class Kind { kPointwise, kRow, kWindow, kGemm, kConv };
   Kind kind = Kind::kPointwise;
@@ -52,7 +56,7 @@ struct LaunchPlan {
   std::vector<int> from;            // By node of `graph`: the node of the given graph, or -1.
   int64_t longest_row = 0;          // Longer ones are looped over, block by block; 0 = none is.
 
-  bool loops(const RowSpace& space) const { return longest_row > 0 && space.length().full > longest_row; }
+  bool loops(const RowSpace& space) const { return loops_over(space, longest_row); }
 };
 
 // Nothing when the graph has an operator without a kernel.
@@ -61,5 +65,13 @@ std::optional<LaunchPlan> plan_kernels(const TensorGraph& graph, int64_t longest
 // A row operator as reductions and pointwise operators, for long rows (long_rows.cpp): all parts but the last are added
 // to `graph`, and -1 for each to `from`. Nothing where it is one reduction already, or cannot be taken apart.
 std::optional<Node> long_row_parts(TensorGraph& graph, std::vector<int>& from, const Node& node);
+
+// May an operator be written as a loop over the row; one that sums up, so that several share a kernel; and either that
+// or parts that can.
+bool loopable(const Operator& op);
+bool sums_up(const Operator& op);
+bool takes_long_rows(const Operator& op);
+// Node::ints of a part that is one number of each row of a grouped space; no tensor of a graph has its shape.
+inline const std::string kRowNumber = "row_number";
 
 }  // namespace tritonrl::graphs

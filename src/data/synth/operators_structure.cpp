@@ -184,6 +184,11 @@ std::vector<Operator> later_operators() {
            6),
       move("squeeze", "{x}.squeeze({dim})", 6),
       doubled(),
+      picked(
+          "frobenius_norm", "torch.norm({x}, p=\"fro\")",
+          {"torch.norm({x}, p=\"fro\")", "torch.norm({x})", "{x}.norm()", "torch.linalg.norm({x})"}, "0.0",
+          "tl.sqrt(tl.sum({m} * {m}{ax}))",
+          [](Row r, const double*) { return Row{std::sqrt(std::inner_product(r.begin(), r.end(), r.begin(), 0.0))}; }),
       divided_rows("mean_abs_normalize", "{x} / torch.mean(torch.abs({x}), dim={dim}, keepdim=True)",
                    "{m} / (tl.sum(tl.abs({m}){ax}) / {n})", {{}},
                    [](Row r, const double*) {
@@ -202,6 +207,7 @@ std::vector<Operator> later_operators() {
                    }),
   };
   for (Operator& op : ops) {
+    if (op.name == "frobenius_norm") op.weight = 0;  // Drawn with the division by it.
     if (op.name == "prod") op.domain = Domain::kPositive;
     if (op.name == "spatial_sum") op.growth = 1;
     if (op.name == "diag_matmul") op.arity = 2;

@@ -33,6 +33,7 @@ std::string plain_name(const std::string& name) {
                                                           {"lt", "gt"},
                                                           {"max_dim", "amax"},
                                                           {"min_dim", "amin"},
+                                                          {"frobenius_norm", "l2_norm"},
                                                           {"spatial_mean", "mean"},
                                                           {"spatial_sum", "sum"},
                                                           {"adaptive_avg_pool1d", "mean"},

@@ -162,7 +162,7 @@ void set_row_place(KernelText& kernel, const RowSpace& space, bool many) {
       std::string channel = parts[0].text;
       if (several) {
         channel = kernel.fresh("channel");
-        kernel.head(channel, cat("(row % ", per_row, ") * ", kernel.size(inner[0]), " + ", parts[0].text));
+        kernel.define(channel, cat("(row % ", per_row, ") * ", kernel.size(inner[0]), " + ", parts[0].text));
       }
       place.at[0] = {several ? cat("(row // ", per_row, ")") : "row", outer_mask};
       place.at[1] = {channel, many ? "mask" : inner_mask};
@@ -188,26 +188,28 @@ void set_row_place(KernelText& kernel, const RowSpace& space, bool many) {
   }
 }
 
+Place row_number_place(const KernelText& kernel, const KernelPlan& plan, const Node& node, const std::string& mask) {
+  const RowSpace& space = plan.space;
+  Place place;
+  place.flat = space.whole() ? "" : "row";
+  place.flat_mask = mask;
+  place.of = node.shape;
+  bool keep = node.shape.size() == space.shape.size();
+  for (size_t i = 0; i < space.shape.size(); ++i) {
+    bool gone = std::find(space.dims.begin(), space.dims.end(), static_cast<int>(i)) != space.dims.end();
+    if (!gone) place.at.push_back(kernel.row_place.at[i]);
+    if (gone && keep) place.at.push_back({});
+  }
+  return place;
+}
+
 void store_rows(KernelText& kernel, const KernelPlan& plan, bool many) {
   for (int id : plan.members) {
     bool wanted = std::find(plan.stores.begin(), plan.stores.end(), id) != plan.stores.end();
     const Node& node = kernel.graph()[id];
     Place place = kernel.row_place;
     bool full = node.shape == plan.space.shape;
-    if (!full) {
-      // The coordinates of what is left.
-      place.at.clear();
-      place.flat = plan.space.whole() ? "" : "row";
-      place.flat_mask = many ? "row_ok" : "";
-      place.of = node.shape;
-      bool keep = node.shape.size() == plan.space.shape.size();
-      for (size_t i = 0; i < plan.space.shape.size(); ++i) {
-        bool gone =
-            std::find(plan.space.dims.begin(), plan.space.dims.end(), static_cast<int>(i)) != plan.space.dims.end();
-        if (!gone) place.at.push_back(kernel.row_place.at[i]);
-        if (gone && keep) place.at.push_back({});
-      }
-    }
+    if (!full) place = row_number_place(kernel, plan, node, many ? "row_ok" : "");
     std::string variable = kernel.value(id, place);
     if (wanted) kernel.store(id, place.flat, variable, place.flat_mask);
   }

@@ -97,6 +97,42 @@ std::string read_position(KernelText& kernel, int id, size_t dim, const std::str
   return name;
 }
 
+// A transposed convolution without dilation: of a window's taps, only one in `stride` meets an input at a given place
+// of the result. Tap r + stride * j does, for r = (place + padding) % stride; input (place + padding) // stride - j is
+// met.
+bool steps_by_stride(const FileText& file, int id) {
+  const Node& node = file.plan.graph[id];
+  auto read = file.windows.find(id);
+  bool dilated = read != file.windows.end() ? read->second.dilation
+                                            : std::any_of(node.windows.begin(), node.windows.end(),
+                                                          [](const Window& w) { return w.dilation != 1; });
+  return file.style.settled && is_transposed(node) && !dilated;
+}
+
+// Opens a loop for each dimension over the taps that meet an input, and adds the positions they meet to `source`.
+// Returns the taps.
+std::vector<std::string> open_meeting_taps(KernelText& kernel, int id, const std::vector<Coord>& out, size_t& loops,
+                                           Place& source) {
+  const Node& node = kernel.graph()[id];
+  const size_t dims = node.windows.size();
+  std::vector<std::string> taps;
+  std::string ok = out[0].mask;
+  for (size_t s = 0; s < dims; ++s) {
+    const Axis w = axis_of(kernel, id, s);
+    const std::string axis = axis_name(s, dims), letter = axis.substr(1),
+                      padded = cat("(", out[s].text, " + ", w.padding, ")");
+    kernel.open(cat("for j", letter, " in range(0, (", w.kernel, " + ", w.stride, " - 1) // ", w.stride, "):"));
+    ++loops;
+    taps.push_back(kernel.assign("k" + axis, cat(padded, " % ", w.stride, " + j", letter, " * ", w.stride)));
+    std::string in = kernel.assign("in" + axis, cat(padded, " // ", w.stride, " - j", letter));
+    std::string size = kernel.size(kernel.graph()[node.operands[0]].shape[s + 2]);
+    ok += cat(" & (", taps.back(), " < ", w.kernel, ") & (", in, " >= 0) & (", in, " < ", size, ")");
+    source.at.push_back({in, "ok"});
+  }
+  kernel.line("ok = " + ok);
+  return taps;
+}
+
 // Opens a loop for each dimension whose window has several taps; returns the names of the taps.
 std::vector<std::string> open_taps(KernelText& kernel, int id, size_t& loops) {
   const Node& node = kernel.graph()[id];
@@ -176,10 +212,13 @@ std::string direct_conv(FileText& file, int index, std::vector<std::string>& hos
     kernel.open(cat("for ci in range(0, ", kernel.size(in_share), "):"));
     ++loops;
   }
-  auto taps = open_taps(kernel, plan.anchor, loops);
   Place source, weight;
   source.at = {at[0], in};
-  read_positions(kernel, plan.anchor, {at.begin() + 2, at.end()}, taps, source);
+  const bool steps = steps_by_stride(file, plan.anchor);
+  const std::vector<Coord> positions(at.begin() + 2, at.end());
+  auto taps =
+      steps ? open_meeting_taps(kernel, plan.anchor, positions, loops, source) : open_taps(kernel, plan.anchor, loops);
+  if (!steps) read_positions(kernel, plan.anchor, positions, taps, source);
   if (read != file.windows.end()) {
     for (size_t s = 0; s < taps.size(); ++s)
       weights[s + 2] = {axis_of(kernel, plan.anchor, s).kernel, node.windows[s].kernel, node.windows[s].kernel};
@@ -188,7 +227,8 @@ std::string direct_conv(FileText& file, int index, std::vector<std::string>& hos
       is_transposed(node) ? std::vector<Coord>{{in.text, ""}, weight_out} : std::vector<Coord>{weight_out, weight_in};
   for (const std::string& tap : taps) weight.at.push_back({tap.empty() ? "0" : tap, ""});
   std::string v = kernel.value(node.operands[0], source);
-  std::string w = kernel.assign("weight", kernel.load(node.operands[1], kernel.offset_of(weights, weight), "mask"));
+  std::string w =
+      kernel.assign("weight", kernel.load(node.operands[1], kernel.offset_of(weights, weight), steps ? "ok" : "mask"));
   kernel.line(cat("acc += ", v, " * ", w));
   for (size_t i = 0; i < loops; ++i) kernel.close();
   kernel.set(plan.anchor, with_bias(kernel, plan.anchor, at[1]));
@@ -268,6 +308,105 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   return kernel.text();
 }
 
+// The same for a transposed convolution: places of the result that lie a multiple of the stride apart read the same
+// taps, so that a tile holds such places only; the third index of the program says which.
+std::string phased_gemm_conv(FileText& file, int index, std::vector<std::string>& host) {
+  const KernelPlan& plan = file.plan.kernels[static_cast<size_t>(index)];
+  const TensorGraph& graph = file.plan.graph;
+  const Node& node = graph[plan.anchor];
+  const Shape& shape = node.shape;
+  const Shape& from = graph[node.operands[0]].shape;
+  const size_t dims = node.windows.size();
+  KernelText kernel(file, index, kernel_name(file, plan, "conv_kernel"));
+  auto read = file.windows.find(plan.anchor);
+  std::string suffix = read != file.windows.end() ? read->second.suffix : index ? cat(index + 1) : "";
+  std::string bm = kernel.constant("BM", cat(file.style.tile * 2)),
+              bn = kernel.constant("BN", cat(file.style.conv_columns)),
+              bk = kernel.constant("BK", cat(file.style.conv_depth));
+  Shape places = {shape[0]};
+  std::vector<Axis> axes;
+  std::vector<std::string> letters, steps, strides;  // steps: taps that meet an input.
+  for (size_t s = 0; s < dims; ++s) {
+    const Window& w = node.windows[s];
+    axes.push_back(axis_of(kernel, plan.anchor, s));
+    letters.push_back(axis_name(s, dims).substr(1));
+    const std::string name = cat("q", letters[s], suffix);
+    strides.push_back(read != file.windows.end() ? cat("s", letters[s], suffix) : cat(w.stride));
+    host.push_back(cat(name, " = triton.cdiv(", shape[s + 2].text, ", ", strides[s], ")"));
+    auto up = [&](int64_t size) { return (size + w.stride - 1) / w.stride; };
+    places.push_back({name, up(shape[s + 2].full), up(shape[s + 2].tiny)});
+    steps.push_back("n" + letters[s]);
+    kernel.head(steps[s], cat("(", axes[s].kernel, " + ", axes[s].stride, " - 1) // ", axes[s].stride));
+  }
+  const std::string count = kernel.size("n_places", shape_text({product(places)})), channels = kernel.size(shape[1]);
+  const std::string p = kernel.fresh("place"), co = kernel.fresh("co");
+  kernel.head(p, cat("(tl.program_id(0) * ", bm, " + tl.arange(0, ", bm, "))[:, None]"));
+  kernel.head(co, cat("(tl.program_id(1) * ", bn, " + tl.arange(0, ", bn, "))[None, :]"));
+  kernel.head("steps", join(steps, " * "));
+  kernel.head("k_total", cat(kernel.size(from[1]), " * steps"));
+  auto coords = kernel.take_apart(p, places, "p_ok");
+  std::string phase = "tl.program_id(2)", p_ok = cat("(", p, " < ", count, ")");
+  for (size_t s = dims; s-- > 0;) {  // The last dimension's phase varies fastest.
+    const std::string& l = letters[s];
+    kernel.line(cat("a", l, " = ", phase, s == 0 ? "" : cat(" % ", axes[s].stride)));
+    phase = cat(phase, " // ", axes[s].stride);
+  }
+  for (size_t s = 0; s < dims; ++s) {
+    const std::string &l = letters[s], &stride = axes[s].stride;
+    kernel.line(cat("r", l, " = (a", l, " + ", axes[s].padding, ") % ", stride));
+    kernel.line(cat("o", l, " = ", coords[s + 1].text, " * ", stride, " + a", l));
+    p_ok += cat(" & (o", l, " < ", kernel.size(shape[s + 2]), ")");
+  }
+  kernel.line("p_ok = " + p_ok);
+  kernel.line(cat("c_ok = ", co, " < ", channels));
+  kernel.line(cat("acc = tl.zeros((", bm, ", ", bn, "), dtype=tl.float32)"));
+  kernel.open(cat("for k0 in range(0, k_total, ", bk, "):"));
+  std::string kk = kernel.assign("kk", cat("k0 + tl.arange(0, ", bk, ")"));
+  std::string ka = kernel.assign("ka", kk + "[None, :]"), kb = kernel.assign("kb", kk + "[:, None]");
+  // Step along dimension s of the tap number `k`.
+  auto step_of = [&](const std::string& k, size_t s) {
+    std::vector<std::string> behind(steps.begin() + static_cast<std::ptrdiff_t>(s) + 1, steps.end());
+    std::string text =
+        behind.empty() ? k : cat(k, " // ", behind.size() > 1 ? cat("(", join(behind, " * "), ")") : behind[0]);
+    return cat(text, " % ", steps[s]);
+  };
+  Place source;
+  source.at = {{coords[0].text, "ok"}, {cat("(", ka, " // steps)"), "ok"}};
+  std::string ok = cat("p_ok & (", ka, " < k_total)"), w_ok = cat("c_ok & (", kb, " < k_total)"), tap;
+  for (size_t s = 0; s < dims; ++s) {
+    const std::string& l = letters[s];
+    kernel.line(cat("j", l, " = ", step_of(ka, s)));
+    kernel.line(
+        cat("i", l, " = ", coords[s + 1].text, " + (a", l, " + ", axes[s].padding, ") // ", axes[s].stride, " - j", l));
+    ok += cat(" & (r", l, " + j", l, " * ", axes[s].stride, " < ", axes[s].kernel, ") & (i", l, " >= 0) & (i", l, " < ",
+              kernel.size(from[s + 2]), ")");
+    source.at.push_back({"i" + l, "ok"});
+    kernel.line(cat("k", l, " = r", l, " + ", step_of(kb, s), " * ", axes[s].stride));
+    w_ok += cat(" & (k", l, " < ", axes[s].kernel, ")");
+    tap = s == 0 ? "k" + l : cat(s > 1 ? cat("(", tap, ")") : tap, " * ", axes[s].kernel, " + k", l);
+  }
+  kernel.line("ok = " + ok);
+  bool raw = in_memory(file, index, node.operands[0]);
+  std::string a = tile_of(kernel, node.operands[0], source, raw, "a_tile");
+  std::string offset =
+      cat("(", kb, " // steps * ", channels, " + ", co, ") * ", all_taps(kernel, plan.anchor), " + ", tap);
+  std::string text = kernel.load(node.operands[1], offset, w_ok);
+  if (raw) text = replace_all(text, ".to(tl.float32)", "");
+  std::string b = kernel.assign("b_tile", text);
+  kernel.line(dot_line(graph[node.operands[0]].type, a, b, raw));
+  kernel.close();
+  Place out;
+  out.at = {{coords[0].text, "p_ok"}, {co, "c_ok"}};
+  for (const std::string& l : letters) out.at.push_back({"o" + l, "p_ok"});
+  kernel.set(plan.anchor, with_bias(kernel, plan.anchor, out.at[1]));
+  store_all(kernel, plan, out, shape);
+  launch(kernel,
+         cat("(triton.cdiv(", shape_text({product(places)}), ", ", file.style.tile * 2, "), triton.cdiv(",
+             shape_text({shape[1]}), ", ", file.style.conv_columns, "), ", join(strides, " * "), ")"),
+         host);
+  return kernel.text();
+}
+
 }  // namespace
 
 std::string window_kernel(FileText& file, int index, std::vector<std::string>& host) {
@@ -303,8 +442,9 @@ std::string conv_kernel(FileText& file, int index, std::vector<std::string>& hos
   // Tiles of one row or column are none.
   bool tiles =
       !node.shape[1].is_one() && !file.plan.graph[node.operands[0]].shape[1].is_one() && !product(pixels).is_one();
-  return file.style.implicit_gemm && !grouped && tiles ? implicit_gemm_conv(file, index, host)
-                                                       : direct_conv(file, index, host);
+  if (!file.style.implicit_gemm || grouped || !tiles) return direct_conv(file, index, host);
+  return steps_by_stride(file, plan.anchor) ? phased_gemm_conv(file, index, host)
+                                            : implicit_gemm_conv(file, index, host);
 }
 
 }  // namespace tritonrl::graphs

@@ -91,17 +91,29 @@ Style draw_style(bool plain, bool gpu_sizes, Rng rng) {
   return style;
 }
 
+Style settled_style(bool gpu_sizes) {
+  Style style;
+  style.settled = style.two_kernels = style.implicit_gemm = style.keyword_other = style.pass_scalars = true;
+  style.names = 1;
+  style.conv_columns = 64;
+  style.conv_depth = 32;
+  style.longest_row = gpu_sizes ? 8192 : 64;
+  style.row_block = gpu_sizes ? 0 : 32;
+  return style;
+}
+
 void draw_schedule(Style& style, bool gpu_sizes, Rng rng) {
   auto flag = [&](double p) { return rng.uniform() < p; };
   using Sizes = std::vector<int64_t>;
-  style.pass_scalars = flag(0.85);
-  style.autotune = flag(0.12);
-  if (flag(0.5)) style.num_warps = rng.pick(Sizes{1, 2, 4, 4, 8});
+  style.pass_scalars = flag(0.85) || style.settled;
+  style.autotune = flag(0.12) && !style.settled;
+  if (flag(0.5)) style.num_warps = rng.pick(style.settled ? Sizes{4, 4, 8} : Sizes{1, 2, 4, 4, 8});
   if (flag(0.3)) style.num_stages = rng.pick(Sizes{1, 2, 3, 4});
   style.rows = rng.pick(Sizes{2, 4, 8});
   style.block = rng.pick(gpu_sizes ? Sizes{512, 1024, 2048, 4096} : Sizes{256, 512, 1024, 1024, 2048});
   style.tile = rng.pick(gpu_sizes ? Sizes{32, 64} : Sizes{16, 32, 32, 64});
-  style.read_modules = flag(0.97);
+  style.read_modules = flag(0.97) || style.settled;
+  if (style.settled) style.conv_columns = rng.pick(Sizes{32, 64});
 }
 
 std::string triton_solution(const TensorGraph& given, const Naming& naming, const Style& style,
@@ -118,9 +130,12 @@ std::string triton_solution(const TensorGraph& given, const Naming& naming, cons
       file.windows.emplace(static_cast<int>(i), it->second);
   }
   for (KernelPlan& kernel : plan->kernels) {
-    int from = plan->from[static_cast<size_t>(kernel.anchor)];
-    if (read && from >= 0 && kernel.space.groups > 0 && graph[from].op->name == "group_norm")
-      kernel.space.groups_owner = naming.owners[static_cast<size_t>(from)];
+    for (int member : kernel.members) {
+      int from = plan->from[static_cast<size_t>(member)];
+      if (read && from >= 0 && kernel.space.groups > 0 && graph[from].op != nullptr &&
+          graph[from].op->name == "group_norm")
+        kernel.space.groups_owner = naming.owners[static_cast<size_t>(from)];
+    }
   }
   std::vector<std::string> host, kernels;
   std::string device = naming.values[static_cast<size_t>(naming.inputs[0])];

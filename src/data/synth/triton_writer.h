@@ -12,6 +12,7 @@ namespace tritonrl::graphs {
 // How one solution is written. Drawn per task so that no single template is what a model learns; plain is always the
 // same.
 struct Style {
+  bool settled = false;        // The other choices are the fast ones, and schedules alone are drawn.
   bool plain = false;          // One line a node, every result is called x, arguments by position.
   bool grid_2d = false;        // Pointwise kernels: rows and column blocks instead of one flat range.
   bool many_rows = false;      // Row kernels: several rows per program, in a 2-D block.
@@ -36,10 +37,14 @@ struct Style {
   bool autotune = false;      // Flat and row kernels: from two or three configurations.
   int64_t num_warps = 0, num_stages = 0;
   int64_t rows = 0;           // Rows per program, with many_rows.
-  int64_t longest_row = 0;    // Longer ones are looped over; 0 = none is.
+  int64_t row_block = 0;      // Of a pass over a long row; 0 = block.
+  int64_t longest_row = 0;    // Longer ones are looped over, and norms over several dimensions; 0 = none is.
   bool read_modules = false;  // Windows and groups are read from the module, not written into the kernel.
 };
 Style draw_style(bool plain, bool gpu_sizes, Rng rng);
+// The fast way to write each kernel, always the same.
+Style settled_style(bool gpu_sizes);
+// What may differ between two solutions that compute alike: tiles, warps, stages, configurations to choose from.
 void draw_schedule(Style& style, bool gpu_sizes, Rng rng);
 
 // The whole file, or "" when the code generator does not cover the graph. `writing`: null = bare.

@@ -199,7 +199,7 @@ int build_row(Draft& draft, const Operator& op, int x) {
   node.numbers = draft.pick(op.attributes);
   node.operands = {x};
   int last = draft.rank(x) - 1;
-  node.dims = {draft.chance(0.7) ? last : static_cast<int>(draft.rng.below(last + 1))};
+  node.dims = {draft.chance(draft.long_rows ? 0.4 : 0.7) ? last : static_cast<int>(draft.rng.below(last + 1))};
   node.shape = draft.shape(x);
   node.type = draft.graph[x].type;
   int64_t length = length_of(node.shape, node.dims);
@@ -234,7 +234,7 @@ int build_reduce(Draft& draft, const Operator& op, int x) {
   } else if (rank >= 3 && draw < 0.4 && (all_dims || op.name == "logsumexp" || op.name == "var")) {
     node.dims = {rank - 2, rank - 1};
   } else {
-    node.dims = {draft.chance(0.65) ? rank - 1 : static_cast<int>(draft.rng.below(rank))};
+    node.dims = {draft.chance(draft.long_rows ? 0.35 : 0.65) ? rank - 1 : static_cast<int>(draft.rng.below(rank))};
   }
   bool whole = static_cast<int>(node.dims.size()) == rank;
   bool keep = !whole && op.name != "cosine_similarity" && draft.chance(0.5);

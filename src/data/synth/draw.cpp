@@ -384,6 +384,10 @@ int input_for(Draft& d, const Operator& op) {
   if (op.family == "matmul" || op.family == "loss") {
     bool batched = op.name == "bmm" || op.name.find("batched") == 0 || op.name == "shared_matmul" ||
                    op.name == "scaled_dot_product_attention";
+    if (!batched && op.name != "linear" && d.chance(0.2)) {
+      Dim side = d.symbol(Role::kFeatures);
+      return d.input({side, side});
+    }
     if (!batched) return op.name == "linear" ? tokens_input(d) : rows_input(d);
     Dim batch = d.symbol(Role::kBatch), time = d.symbol(Role::kTime), features = d.symbol(Role::kFeatures);
     if (op.name == "bmm" || d.chance(0.6)) return d.input({batch, time, features});

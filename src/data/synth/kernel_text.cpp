@@ -11,6 +11,8 @@ namespace tritonrl::graphs {
 
 namespace {
 
+constexpr char kUnlessUnused = '\x02';  // Before such lines, while their loop is open.
+
 bool is_identifier(const std::string& text) {
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
   return std::all_of(text.begin(), text.end(),
@@ -60,6 +62,7 @@ void KernelText::head(const std::string& name, const std::string& text) { head_.
 
 void KernelText::define(const std::string& name, const std::string& text) {
   if (outer_known_.empty()) return head(name, text);
+  body_ += kUnlessUnused;
   line(name + " = " + text);
 }
 
@@ -69,6 +72,7 @@ void KernelText::open(const std::string& text) {
   outer_known_.push_back(known_);
   outer_members_.push_back(members_);
   outer_names_.push_back(names_);
+  outer_starts_.push_back(body_.size());
 }
 
 void KernelText::close() {
@@ -78,6 +82,16 @@ void KernelText::close() {
   members_ = std::move(outer_members_.back());
   outer_members_.pop_back();
   outer_names_.pop_back();
+  std::vector<std::string> lines = split(body_.substr(outer_starts_.back()), '\n');
+  std::string kept;
+  for (auto it = lines.rbegin(); it != lines.rend(); ++it) {
+    if (it->empty()) continue;
+    const bool defined = (*it)[0] == kUnlessUnused;
+    const std::string text = it->substr(defined), name = trim(text).substr(0, trim(text).find(' '));
+    if (!defined || mentions(kept, name)) kept = cat(text, "\n", kept);
+  }
+  body_ = body_.substr(0, outer_starts_.back()) + kept;
+  outer_starts_.pop_back();
 }
 
 void KernelText::close_pass() {

@@ -58,7 +58,8 @@ class KernelText {
   void comment(const std::string& text);
   // A line of the head: dropped in the end when nothing below uses `name`.
   void head(const std::string& name, const std::string& text);
-  void define(const std::string& name, const std::string& text);  // A line of the head; inside a loop, of the loop.
+  // A line of the head, or of the loop that is open; there, too, dropped when nothing below uses it.
+  void define(const std::string& name, const std::string& text);
   void open(const std::string& text);  // "for ..:" and one level deeper; close() forgets what was computed inside.
   void close();
   void close_pass();                           // close(), and names of variables inside are free again.
@@ -130,6 +131,7 @@ class KernelText {
   std::vector<std::map<std::string, std::string>> outer_known_;
   std::vector<std::map<int, std::string>> outer_members_;
   std::vector<std::set<std::string>> outer_names_;
+  std::vector<size_t> outer_starts_;                // Where bodies of open loops begin.
   std::map<std::string, std::vector<Coord>> rows_;  // What `row` was taken apart into.
   std::set<std::string> names_, fixed_;
 };

@@ -161,14 +161,14 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   for (int input : naming.inputs) {
     const std::string& name = naming.values[static_cast<size_t>(input)];
     formal.push_back(name + (writing.hints ? ": " + tensor : ""));
-    inputs.push_back(describe_input(name, graph[input], rng));
+    inputs.push_back(describe_input(name, graph[input], writing.docs, rng));
   }
   std::string returned = !writing.hints ? "" : graph.outputs.size() > 1 ? " -> tuple" : " -> " + tensor;
   std::string forward = cat("    def forward(", join(formal, ", "), ")", returned, ":\n");
   if (writing.forward_doc) {
     bool brief = flag(0.1);
-    forward += docstring(forward_sentence(graph, rng), brief ? std::vector<Described>{} : inputs,
-                         brief ? "" : describe_output(graph, rng), writing.layout, 2);
+    forward += docstring(forward_sentence(graph, writing.docs, rng), brief ? std::vector<Described>{} : inputs,
+                         brief ? "" : describe_output(graph, writing.docs, rng), writing.layout, 2);
   }
   forward += body;
   // --- __init__.
@@ -211,7 +211,7 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   std::string init;
   if (!kept.empty() || !naming.arguments.empty() || writing.empty_init) {
     init = cat("    def __init__(", naming.signature(writing.hints), "):\n");
-    if (writing.init_doc) init += docstring(init_sentence(graph, rng), described, "", writing.layout, 2);
+    if (writing.init_doc) init += docstring(init_sentence(graph, writing.docs, rng), described, "", writing.layout, 2);
     init += super_line(writing.named_super, "Model") + kept + "\n";
   }
   // --- The rest of the file.
@@ -241,7 +241,8 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   out += naming.classes + "class Model(nn.Module):\n";
   if (writing.class_doc) {
     bool listed = flag(0.2) && !naming.arguments.empty();
-    out += docstring(class_sentence(graph, rng), listed ? described : std::vector<Described>{}, "", writing.layout, 1);
+    out += docstring(class_sentence(graph, writing.docs, rng), listed ? described : std::vector<Described>{}, "",
+                     writing.layout, 1);
     if (flag(0.3)) out += "\n";
   }
   out += spelled(init) + spelled(forward) + gap;

@@ -20,11 +20,43 @@ std::string capital(std::string text) {
   return text;
 }
 
+// Words that say little of what is computed, or mean something else than the operator of that name.
+const Words& vague_phrases() {
+  static const Words phrases = {"the operation below",
+                                "a simple computation",
+                                "one step of a network",
+                                "an operation on a square input",
+                                "a standard operation with a square kernel",
+                                "an operation with an asymmetric kernel and a square input",
+                                "a single operation (C = A * B)",
+                                "a matrix multiplication and what follows it",
+                                "several operations in sequence",
+                                "an operation over a specific dimension",
+                                "a reduction-like step",
+                                "a layer with a large input",
+                                "the usual block of a network",
+                                "a mean-field style update",
+                                "a max-performance test case",
+                                "an operation that takes the absolute majority of the time",
+                                "a sum of parts",
+                                "a scaled-up example",
+                                "an exponentially useful operation",
+                                "a normalized benchmark case",
+                                "a multi-step computation on tensors of any shape"};
+  return phrases;
+}
+
 // The operators in words, in order, joined as prose: "a linear layer, GELU and a softmax".
-std::string listed(const TensorGraph& graph, Rng& rng) {
+std::string listed(const TensorGraph& graph, Writing::Docs docs, Rng& rng) {
+  if (docs == Writing::Docs::kVague) return rng.pick(vague_phrases());
   Words phrases;
+  for (int64_t i = 0; docs == Writing::Docs::kStale && i < 1 + i / 2 + rng.below(2); ++i) {
+    Node other;
+    other.op = &rng.pick(operators());
+    phrases.push_back(phrase_of(other, rng));
+  }
   for (const Node& node : graph.nodes) {
-    if (node.kind == Node::Kind::kCompute) phrases.push_back(phrase_of(node, rng));
+    if (docs == Writing::Docs::kTrue && node.kind == Node::Kind::kCompute) phrases.push_back(phrase_of(node, rng));
   }
   if (phrases.size() == 1) return phrases[0];
   std::string last = phrases.back();
@@ -142,7 +174,7 @@ std::string shape_words(const Shape& shape) {
   return words.empty() ? "()" : cat("(", join(words, ", "), words.size() == 1 ? ",)" : ")");
 }
 
-std::string class_sentence(const TensorGraph& graph, Rng& rng) {
+std::string class_sentence(const TensorGraph& graph, Writing::Docs docs, Rng& rng) {
   static const Words subjects = {"Module that",    "A module which",       "A small network that", "Layer that",
                                  "This model",     "Reference module; it", "A block that",         "Network that",
                                  "nn.Module that", "A compact model that", "Toy model; it",        "Component that"};
@@ -158,7 +190,7 @@ std::string class_sentence(const TensorGraph& graph, Rng& rng) {
                               " over the given tensors",
                               " in one forward pass",
                               " without any other state"};
-  std::string list = listed(graph, rng);
+  std::string list = listed(graph, docs, rng);
   std::string text = rng.uniform() < 0.7 ? cat(rng.pick(subjects), " ", rng.pick(verbs), " ", list)
                                          : capital(rng.pick(nominal) + list);
   text += rng.pick(tails);
@@ -172,22 +204,22 @@ std::string class_sentence(const TensorGraph& graph, Rng& rng) {
   return with_stop(text, rng);
 }
 
-std::string init_sentence(const TensorGraph& graph, Rng& rng) {
+std::string init_sentence(const TensorGraph& graph, Writing::Docs docs, Rng& rng) {
   static const Words starts = {"Set up ", "Create ", "Build ", "Prepare ", "Construct ", "Initialize ", "Sets up "};
   static const Words objects = {"the layers",     "the module",
                                 "the parameters", "everything that forward() needs",
                                 "the model",      "what the forward pass uses"};
   std::string text = rng.pick(starts) + rng.pick(objects);
-  if (rng.uniform() < 0.3) text += " for " + listed(graph, rng);
+  if (rng.uniform() < 0.3) text += " for " + listed(graph, docs, rng);
   return with_stop(text, rng);
 }
 
-std::string forward_sentence(const TensorGraph& graph, Rng& rng) {
+std::string forward_sentence(const TensorGraph& graph, Writing::Docs docs, Rng& rng) {
   static const Words starts = {"Run ",     "Apply ", "Compute ",  "Forward pass: ", "Applies ",
                                "Returns ", "Do ",    "Forward: ", "Evaluate ",      "Computes "};
   static const Words plain = {"Forward pass",        "Run the model",      "One pass over the input",
                               "Forward computation", "Compute the output", "Apply the module to its inputs"};
-  return with_stop(rng.uniform() < 0.7 ? rng.pick(starts) + listed(graph, rng) : rng.pick(plain), rng);
+  return with_stop(rng.uniform() < 0.7 ? rng.pick(starts) + listed(graph, docs, rng) : rng.pick(plain), rng);
 }
 
 Described describe_argument(const std::string& name, const std::string& type, const std::string& preset, Rng& rng) {
@@ -226,21 +258,32 @@ Described describe_argument(const std::string& name, const std::string& type, co
   return {name, type + (rng.uniform() < 0.7 ? ", optional" : ""), with_stop(text, rng)};
 }
 
-Described describe_input(const std::string& name, const Node& node, Rng& rng) {
+namespace {
+
+// A shape as a docstring has it: the tensor's own, "any shape", or that of another time.
+std::string told_shape(const Shape& shape, Writing::Docs docs, Rng& rng) {
+  static const Words vague = {"any shape", "(*)", "(batch_size, ...)", "the usual shape", "(N, *)"};
+  static const Words stale = {"(M, K)", "(K, N)", "(B, C, H, W)", "(batch_size, dim)", "(batch_size, 1)", "(N, L, D)"};
+  return docs == Writing::Docs::kTrue ? shape_words(shape) : rng.pick(docs == Writing::Docs::kVague ? vague : stale);
+}
+
+}  // namespace
+
+Described describe_input(const std::string& name, const Node& node, Writing::Docs docs, Rng& rng) {
   static const Words nouns = {"Input tensor", "Tensor", "Input", "Activations", "Values", "Data", "Operand"};
   static const Words indices = {"Indices", "Integer tensor", "Class indices", "Positions"};
   static const Words joints = {" of shape ", " with shape ", ", shape ", " shaped ", ": "};
   std::string noun = rng.pick(node.type == Type::kInt64 ? indices : nouns);
-  return {name, "torch.Tensor", with_stop(noun + rng.pick(joints) + shape_words(node.shape), rng)};
+  return {name, "torch.Tensor", with_stop(noun + rng.pick(joints) + told_shape(node.shape, docs, rng), rng)};
 }
 
-std::string describe_output(const TensorGraph& graph, Rng& rng) {
+std::string describe_output(const TensorGraph& graph, Writing::Docs docs, Rng& rng) {
   static const Words nouns = {"Output", "Result", "Output tensor", "Tensor", "The result", "The outcome"};
   if (graph.outputs.size() > 1) return with_stop(cat("Tuple of ", graph.outputs.size(), " tensors"), rng);
   const Shape& shape = graph[graph.outputs[0]].shape;
   if (shape.empty()) return with_stop(rng.pick(Words{"A scalar", "Scalar tensor", "One number"}), rng);
   static const Words joints = {" of shape ", " with shape ", ", shape ", ": "};
-  return with_stop(rng.pick(nouns) + rng.pick(joints) + shape_words(shape), rng);
+  return with_stop(rng.pick(nouns) + rng.pick(joints) + told_shape(shape, docs, rng), rng);
 }
 
 std::string docstring(const std::string& sentence, const std::vector<Described>& arguments, const std::string& returns,

@@ -22,13 +22,13 @@ std::string step_text(const Node& node, Rng& rng);
 // "(batch_size, dim)"; dimensions that are computed become words.
 std::string shape_words(const Shape& shape);
 
-std::string class_sentence(const TensorGraph& graph, Rng& rng);
-std::string init_sentence(const TensorGraph& graph, Rng& rng);
-std::string forward_sentence(const TensorGraph& graph, Rng& rng);
+std::string class_sentence(const TensorGraph& graph, Writing::Docs docs, Rng& rng);
+std::string init_sentence(const TensorGraph& graph, Writing::Docs docs, Rng& rng);
+std::string forward_sentence(const TensorGraph& graph, Writing::Docs docs, Rng& rng);
 // `preset`: its default value, "" = none.
 Described describe_argument(const std::string& name, const std::string& type, const std::string& preset, Rng& rng);
-Described describe_input(const std::string& name, const Node& node, Rng& rng);
-std::string describe_output(const TensorGraph& graph, Rng& rng);
+Described describe_input(const std::string& name, const Node& node, Writing::Docs docs, Rng& rng);
+std::string describe_output(const TensorGraph& graph, Writing::Docs docs, Rng& rng);
 
 // A docstring's lines at this depth, quotes included.
 std::string docstring(const std::string& sentence, const std::vector<Described>& arguments, const std::string& returns,

@@ -25,6 +25,8 @@ std::string kernel_name(FileText& file, const KernelPlan& plan, const std::strin
   std::string name;
   if (file.style.plain) {
     name = "kernel";
+  } else if (file.style.settled) {
+    name = fallback;
   } else if (file.style.names == 1 || file.plan.kernels.size() > 1) {
     const Node& node = file.plan.graph[plan.anchor];
     name = cat(node.op->name, plan.members.size() > 1 ? "_fused" : "", "_kernel");

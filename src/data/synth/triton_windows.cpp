@@ -130,6 +130,7 @@ std::vector<std::string> open_meeting_taps(KernelText& kernel, int id, const std
     source.at.push_back({in, "ok"});
   }
   kernel.line("ok = " + ok);
+  for (Coord& coord : source.at) coord.mask = "ok";
   return taps;
 }
 

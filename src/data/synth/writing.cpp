@@ -128,14 +128,16 @@ Writing draw_writing(Rng rng) {
                             : Writing::Container::kBlock;
   if (w.container != Writing::Container::kNone) w.modules = 0.9;
   double sizes = rng.uniform();
-  w.sizes = sizes < 0.72   ? Writing::Sizes::kLower
-            : sizes < 0.77 ? Writing::Sizes::kUpper
-            : sizes < 0.92 ? Writing::Sizes::kShort
-            : sizes < 0.94 ? Writing::Sizes::kLiteral
+  w.sizes = sizes < 0.70   ? Writing::Sizes::kLower
+            : sizes < 0.75 ? Writing::Sizes::kUpper
+            : sizes < 0.88 ? Writing::Sizes::kShort
+            : sizes < 0.90 ? Writing::Sizes::kLiteral
                            : Writing::Sizes::kTuple;
   w.spatial_line = flag(0.5);
   w.own_last = flag(0.8);
   w.numbers_last = flag(0.75);
+  double docs = rng.uniform();
+  w.docs = docs < 0.5 ? Writing::Docs::kTrue : docs < 0.78 ? Writing::Docs::kVague : Writing::Docs::kStale;
   return w;
 }
 
@@ -242,10 +244,13 @@ TensorGraph with_named_sizes(const TensorGraph& graph, const Writing& writing, R
   }
   std::map<std::string, std::string> renamed;
   std::set<std::string> taken;
+  const bool tuple = writing.sizes == Writing::Sizes::kTuple;
+  const bool unnamed = tuple || writing.sizes == Writing::Sizes::kLiteral;  // The source has no name for them.
   for (const std::string& symbol : symbols_in_order(graph)) {
     auto role = roles.find(symbol);
-    const Words words = role == roles.end() ? Words{"dim", "size", "units"} : role->second;
-    double draw = rng.uniform();
+    Words words = role == roles.end() ? Words{"dim", "size", "units"} : role->second;
+    if (unnamed && (!tuple || !taken.empty())) words = {cat("size", taken.size())};
+    double draw = unnamed ? 0 : rng.uniform();
     std::string name = draw < 0.57 ? words[0] : draw < 0.95 ? rng.pick(words) : invented_name(rng);
     for (int i = 2; taken.count(name); ++i) name = i < 5 ? rng.pick(words) : cat(words[0], "_", i - 3);
     taken.insert(name);

@@ -22,6 +22,9 @@ struct Writing {
   // batch_size, BATCH_SIZE, B, the number itself, or `*input_shape` behind the batch.
   enum class Sizes { kLower, kUpper, kShort, kLiteral, kTuple };
   enum class Comments { kNone, kAbove, kBehind };
+  // What docstrings say of the operators and shapes: what they are; nothing; or something else, as where code was
+  // changed and its docstring was not. Whoever translates the module must read its code.
+  enum class Docs { kTrue, kVague, kStale };
   enum class Layout { kGoogle, kSphinx, kNumpy, kLine };  // Of docstrings.
   enum class Container { kNone, kSequential, kBlock };  // Modules in a row: in nn.Sequential, or a class of their own.
 
@@ -47,6 +50,7 @@ struct Writing {
   double listed = 0;     // Chance that what PyTorch takes anyway ("stride=1") is written.
   double modules = 0;    // Chance that an operator becomes a module.
   double forms = 0;      // Chance of another form than the usual one.
+  Docs docs = Docs::kTrue;
   Layout layout = Layout::kGoogle;
   Comments comments = Comments::kNone;
   Container container = Container::kNone;

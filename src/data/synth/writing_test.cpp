@@ -197,7 +197,7 @@ TEST(Writing, ProseHasManySkeletons) {
   graph.nodes = {input, relu};
   graph.outputs = {1};
   Rng rng(3);
-  for (int i = 0; i < 4000; ++i) skeletons.insert(class_sentence(graph, rng));
+  for (int i = 0; i < 4000; ++i) skeletons.insert(class_sentence(graph, Writing::Docs::kTrue, rng));
   EXPECT_GE(skeletons.size(), 600u);
 }
 

@@ -179,7 +179,7 @@ int Draft::other(const Shape& wanted, int not_this, bool positive, bool may_broa
     if (!fitting.empty()) return rng.pick(fitting);
   }
   if (wanted.empty()) return -1;
-  if (layered && !positive && may_broadcast && draw < 0.85 && graph[not_this].type == type)
+  if (layered && !positive && may_broadcast && draw < 0.8 && graph[not_this].type == type)
     return channel_parameter(wanted);
   Shape shape = wanted;
   if (may_broadcast && shape.size() >= 2 && chance(0.4)) {
@@ -209,7 +209,7 @@ int Draft::compute(Node node, const std::vector<double>& samples, double low, do
   bool half = is_half(node.type);
   // A change must be larger than what the comparison forgives, or a wrong answer would pass.
   if (node.type != Type::kInt64) {
-    double spread = (half ? 0.08 : 0.02) * (node.shape.empty() ? 0.3 : 1.0);
+    double spread = (half ? 0.08 : long_rows ? 0.005 : 0.02) * (node.shape.empty() ? 0.3 : 1.0);
     if (rms < (half ? 1e-3 : 1e-6) || deviation < spread * rms) return -1;
     if (top > (half ? 2e3 : 1e6)) return -1;
   }

@@ -80,6 +80,8 @@ bool may_follow(Draft& draft, const Operator& op, int x) {
     if (before == nullptr && (draft.values(x).low > 0) != needs_positive) return false;
   }
   if (before == nullptr) return true;
+  // What sums to 1 sums to 1.
+  if (draft.long_rows && before->family == "softmax" && (op.name == "sum" || op.name == "mean")) return false;
   bool again = draft.layered && op.family == "elementwise" && op.arity == 1 && draft.rng.below(3) == 0;
   if (before->name == op.name && op.family != "matmul" && op.family != "conv" && !again) return false;
   return !(before->family == op.family && (op.family == "movement" || op.family == "cast" || op.family == "norm" ||

@@ -303,7 +303,7 @@ class Namer {
   Named numbers(int id, const Form& form) {
     const Node& node = graph_[id];
     const std::string& where = form.module.empty() ? form.text : form.module;
-    Named out;
+    Named out = written(writing_);
     auto give = [&](const std::string& key, const std::string& name, const std::string& literal,
                     const std::string& usual) {
       if (!flag(writing_.arguments)) return;
@@ -321,7 +321,7 @@ class Namer {
     bool one_dim = node.dims.size() == 1 && node.op->work != Work::kWindow;
     bool over = where.find("{over}") != std::string::npos || where.find("{of}") != std::string::npos;
     if (one_dim && (over || where.find("{dim}") != std::string::npos) && flag(0.6)) {
-      std::string value = torch_expression(graph_, node, "{dim}", {});
+      std::string value = torch_expression(graph_, node, "{dim}", {}, written(writing_));
       if (!over || graph_[node.operands[0]].shape.size() > 1) {
         std::string name = over && flag(0.3) ? "reduce_dim" : flag(0.2) ? "axis" : "dim";
         give("dim", name, value, "");
@@ -336,6 +336,14 @@ class Namer {
   void own_parameter(int id) {
     const Node& node = graph_[id];
     std::string type = node.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(node.type));
+    if (elements(node.shape) == 1 && flag(0.6)) {  // One number.
+      std::string value = python_float(rng_.pick(std::vector<double>{0.5, 2.0, 1.5, 0.1, 3.0}));
+      if (flag(writing_.arguments)) value = number_argument(node.member, value);
+      std::string tensor =
+          flag(0.6) ? cat("torch.tensor(", value, type, ")") : cat("torch.ones(1", type, ") * ", value);
+      naming_.state.push_back(cat("self.", node.member, " = nn.Parameter(", tensor, ")"));
+      return;
+    }
     if (writing_.arguments > 0 && flag(0.7)) {
       std::string shape = shape_text(node.shape);
       std::string tuple = cat("(", shape, node.shape.size() == 1 ? ",)" : ")");

@@ -71,7 +71,7 @@ class Forward {
     const Node& node = graph_[id];
     Words operands;
     for (int operand : node.operands) operands.push_back(texts_[static_cast<size_t>(operand)]);
-    Named named;
+    Named named = written(writing_);
     if (!naming_.members[static_cast<size_t>(id)].empty())
       named["self"] = "self." + naming_.members[static_cast<size_t>(id)];
     for (const auto& [place, name] : naming_.scalars) {

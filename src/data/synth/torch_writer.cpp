@@ -14,16 +14,19 @@ namespace {
 
 bool is_number(const Dim& dim) { return std::isdigit(static_cast<unsigned char>(dim.text[0])) != 0; }
 
-std::string dim_name(int dim, size_t rank) { return dim == static_cast<int>(rank) - 1 ? "-1" : cat(dim); }
+std::string dim_name(int dim, size_t rank, const Named& named) {
+  return dim == static_cast<int>(rank) - 1 && !named.count(kFromFront) ? "-1" : cat(dim);
+}
 
-std::string over_text(const TensorGraph& graph, const Node& node) {
+std::string over_text(const TensorGraph& graph, const Node& node, const Named& named) {
   size_t rank = graph[node.operands[0]].shape.size();
   if (node.dims.size() == rank && node.op->name != "logsumexp") return "";
   std::vector<std::string> dims;
-  for (int dim : node.dims) dims.push_back(dim_name(dim, rank));
+  for (int dim : node.dims) dims.push_back(dim_name(dim, rank, named));
   if (dims.size() >= 2) dims.back() = cat(node.dims.back());
   auto keep = node.ints.find("keepdim");
-  return cat(", dim=", dims.size() == 1 ? dims[0] : "(" + join(dims, ", ") + ")",
+  const std::string list = named.count(kListedDims) ? "[" + join(dims, ", ") + "]" : "(" + join(dims, ", ") + ")";
+  return cat(", dim=", dims.size() == 1 ? dims[0] : list,
              keep != node.ints.end() && keep->second ? ", keepdim=True" : "");
 }
 
@@ -36,6 +39,13 @@ std::string slice_text(const Node& node) {
 
 }  // namespace
 
+Named written(const Writing& writing) {
+  Named out;
+  if (writing.from_front) out[kFromFront] = "";
+  if (writing.listed_dims) out[kListedDims] = "";
+  return out;
+}
+
 std::string torch_expression(const TensorGraph& graph, const Node& node, std::string text,
                              const std::vector<std::string>& operands, const Named& named) {
   size_t rank = graph[node.operands[0]].shape.size();
@@ -43,17 +53,17 @@ std::string torch_expression(const TensorGraph& graph, const Node& node, std::st
     text = "torch.matmul({x}, {y}.transpose(-2, -1))";
   if (node.op->name == "unsqueeze") rank = 0;
   auto sub = [&](const char* key, const std::string& value) { text = replace_all(text, key, value); };
-  std::string over = over_text(graph, node);
+  std::string over = over_text(graph, node, named);
   auto dim = named.find("dim");
   if (dim != named.end() && node.dims.size() == 1 && !over.empty())
-    over = replace_all(over, cat("dim=", dim_name(node.dims[0], rank)), "dim=" + dim->second);
+    over = replace_all(over, cat("dim=", dim_name(node.dims[0], rank, named)), "dim=" + dim->second);
   if (auto keep = named.find("keepdim"); keep != named.end() && !over.empty())
     over = cat(replace_all(over, ", keepdim=True", ""), ", keepdim=", keep->second);
   sub("{over}", over);
   sub("{of}", over.empty() ? "" : over.substr(2));
   for (const auto& [key, name] : named) sub(("{" + key + "}").c_str(), name);
   if (!node.dims.empty()) {
-    sub("{dim}", node.op->name == "stack" ? cat(node.dims[0]) : dim_name(node.dims[0], rank));
+    sub("{dim}", node.op->name == "stack" ? cat(node.dims[0]) : dim_name(node.dims[0], rank, named));
     if (text.find("{dim0}") != std::string::npos) {
       std::vector<std::string> moved;
       for (size_t i = 0; i < node.dims.size(); ++i) {

@@ -65,6 +65,9 @@ std::string people_constructor(const Naming& naming, const Writing& writing, con
 
 // --- Of both writers.
 using Named = std::map<std::string, std::string>;  // Place holders that are names: {"a", "self.slope"}.
+// Of Named: dimensions are counted from the front, not the last one as -1; several are a list, not a tuple.
+inline const std::string kFromFront = "from front", kListedDims = "listed dims";
+Named written(const Writing& writing);
 // A template over operand texts; `named` goes before the node's own numbers.
 std::string torch_expression(const TensorGraph& graph, const Node& node, std::string text,
                              const std::vector<std::string>& operands, const Named& named = {});

@@ -138,6 +138,8 @@ Writing draw_writing(Rng rng) {
   w.numbers_last = flag(0.75);
   double docs = rng.uniform();
   w.docs = docs < 0.5 ? Writing::Docs::kTrue : docs < 0.78 ? Writing::Docs::kVague : Writing::Docs::kStale;
+  w.from_front = flag(0.72);
+  w.listed_dims = flag(0.5);
   return w;
 }
 

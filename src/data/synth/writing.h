@@ -44,6 +44,8 @@ struct Writing {
   bool bound_inputs = false;   // get_inputs() gives every tensor a name first.
   bool wide = false;           // Two blank lines between definitions.
   bool own_last = false, numbers_last = false;  // In __init__: its own parameters, its numbers behind the modules.
+  bool from_front = false;                      // The last of three dimensions is 2; else -1.
+  bool listed_dims = false;                     // dim=[2, 3]; else dim=(2, 3).
   bool pools_kept = false;                      // The solution has the pools, too, and reads their windows.
   bool one_name = false, nested = false, one_line = false;
   double arguments = 0;  // Chance that a number becomes an argument of __init__.

@@ -99,6 +99,21 @@ TEST(Program, StoredAnswersAreMeasuredWithoutRunningThem) {
   EXPECT_EQ(row["levels"]["all"]["fast"][1]["rate"]["k"], 1);
   EXPECT_EQ(row["levels"]["all"]["rules"]["not_python"], 2);
   EXPECT_EQ(row["operators"]["sigmoid"]["correct"]["n"], 2);
+  std::string peer = (folder / "compile.json").string();
+  auto time = [](double ratio) {
+    return Json{{"source", std::string(64, '0')}, {"ratio", ratio}, {"low", ratio}, {"high", ratio}};
+  };
+  write_file(peer, Json{{"peer", "torch.compile"}, {"tasks", {{"sum", time(0.25)}}}}.dump());
+  Ended beside = run({"eval", "--from", from, "--tasks", tasks, "--json", "--peer", peer});
+  ASSERT_EQ(beside.code, 0) << beside.said;
+  row = Json::parse(beside.said.substr(beside.said.find("{\n")));
+  EXPECT_EQ(row["levels"]["all"]["peer"]["fast"][2]["rate"], row["levels"]["2"]["peer"]["fast"][2]["rate"]);
+  EXPECT_EQ(row["levels"]["2"]["peer"]["faster"]["k"], 1);
+  EXPECT_FALSE(row["levels"]["1"].contains("peer"));
+  write_file(peer, Json{{"peer", "torch.compile"}, {"tasks", {{"swish", time(0.25)}}}}.dump());
+  Ended other = run({"eval", "--from", from, "--tasks", tasks, "--peer", peer});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.said, HasSubstr("was timed on another source of task 'swish'"));
   Ended tables = run({"eval", "--from", from});
   ASSERT_EQ(tables.code, 0) << tables.said;
   for (const char* part : {"level 2", "pass@1", "got through", "fast_1.2", "not_python"}) {

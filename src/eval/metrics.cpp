@@ -202,7 +202,9 @@ LevelMetrics summarise(const std::vector<const EvalRecord*>& records) {
 }
 
 ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records, const TaskOperators& operators) {
-  ResultsRow row{model, {}, by_operator(records, operators)};
+  ResultsRow row;
+  row.model = model;
+  row.operators = by_operator(records, operators);
   for (int level : levels_of(records)) row.levels[cat(level)] = summarise(select(records, level));
   row.levels["all"] = summarise(select(records, 0));
   return row;
@@ -269,6 +271,7 @@ Rate LevelMetrics::through(Stage stage) const {
 }
 
 std::string OperatorMetrics::problem() const { return no_counts({tasks}); }
+std::string PeerMetrics::problem() const { return no_counts({tasks, without}); }
 std::string PassAtK::problem() const { return no_counts({k, tasks}); }
 std::string RateDifference::problem() const { return no_counts({tasks}); }
 std::string LevelMetrics::problem() const {
@@ -279,6 +282,7 @@ std::string LevelMetrics::problem() const {
 Json to_json(const ResultsRow& row) {
   Json json = {{"model", row.model}, {"levels", json_of(row.levels)}};
   if (!row.operators.empty()) json["operators"] = json_of(row.operators);
+  if (!row.peer.empty()) json["peer"] = row.peer;
   return json;
 }
 
@@ -289,6 +293,7 @@ ResultsRow results_row_from_json(const Json& json, const std::string& where) {
   in("model", row.model);
   in("levels", levels);
   in.optional("operators", operators);
+  in.optional("peer", row.peer);
   for (const auto& [name, metrics] : levels) {
     row.levels[name] = from_json<LevelMetrics>(metrics, cat("level ", name, " of ", row.model), where);
   }

@@ -14,6 +14,8 @@ std::string to_table(const ResultsRow& row);
 std::string funnel_table(const ResultsRow& row);
 // A line a level: fast_p; "" where it was not measured.
 std::string fast_table(const ResultsRow& row);
+// A line a level: correct answers beside the peer that the row was compared with (peer.h); "" where it was with none.
+std::string peer_table(const ResultsRow& row);
 // A line a rule that was broken, the most frequent first; "" where none was.
 std::string rules_table(const ResultsRow& row);
 // A line an operator, of the `most` that most tasks use; "" where operators are not known.

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/tasks/task_facts.h"
+#include "eval/peer.h"
 #include "eval/tables.h"
 
 namespace tritonrl {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 struct EvalArguments {
   ConfigArguments config;
-  std::string tasks, adapter, out, from, name = "policy";
+  std::string tasks, adapter, out, from, peer, name = "policy";
   bool json = false;
 };
 
@@ -57,9 +58,17 @@ std::vector<Task> tasks_of(const std::vector<EvalRecord>& records, const std::st
   return tasks;
 }
 
+std::map<std::string, std::string> sources_of(const std::vector<Task>& tasks) {
+  std::map<std::string, std::string> sources;
+  for (const Task& task : tasks) sources[task.id] = task.source;
+  return sources;
+}
+
 int evaluate(const EvalArguments& arguments) {
   std::vector<EvalRecord> records;
   std::vector<Task> tasks;
+  std::optional<Peer> peer;
+  if (!arguments.peer.empty()) peer = load_peer(arguments.peer);
   if (!arguments.from.empty()) {
     if (!arguments.adapter.empty() || !arguments.out.empty()) {
       throw usage_error("--from measures what is stored: nothing is drawn with --adapter or written to --out");
@@ -71,7 +80,9 @@ int evaluate(const EvalArguments& arguments) {
     tasks = chosen_tasks(config, arguments.tasks);
     records = answer(config, tasks, arguments.adapter);
   }
+  if (peer) check_same_sources(*peer, sources_of(tasks));
   ResultsRow row = make_row(arguments.name, records, operators_by_task(tasks));
+  if (peer) compare_with_peer(*peer, records, &row);
   std::string json = to_json(row).dump(2) + "\n";
   if (!arguments.out.empty()) {
     save_records(arguments.out, records);
@@ -93,6 +104,8 @@ void add_eval(CLI::App& app, Run& run) {
                       "write one record an answer here (JSON lines), and what is measured beside it (.metrics.json)");
   command->add_option("--from", arguments->from,
                       "run nothing: measure the records of an earlier --out, or the verdicts of `verify --batch`");
+  command->add_option("--peer", arguments->peer,
+                      "also measure against what bench/torch_compile.py wrote: shares that are faster than that");
   command->add_flag("--json", arguments->json, "print the row of results.json in place of the tables");
   command->add_option("--name", arguments->name, "name of the row");
   command->callback([=, &run] { run = [=] { return evaluate(*arguments); }; });

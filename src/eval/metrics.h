@@ -170,8 +170,16 @@ struct ResultsRow {
   std::string model;                                 // "base", "sft", "rl", ...
   std::map<std::string, LevelMetrics> levels;        // "1", "2", ... and "all".
   std::map<std::string, OperatorMetrics> operators;  // Empty = the tasks' operators are not known.
-  std::string peer;                                  // What levels were compared with: "torch.compile (default)".
+  std::string peer = {};                             // What levels were compared with: "torch.compile (default)".
+  // Tasks of level 1 by whether their operators had training tasks: kTaught, kNeverSeen, kTeachingUnknown. Empty = the
+  // training set is not known.
+  std::map<std::string, OperatorMetrics> teaching = {};
+  // Was every task compared with the model's training set (data.exclude)? Empty = the training set is not known.
+  std::optional<bool> compared_with_training = {};
 };
+constexpr const char* kTaught = "taught";
+constexpr const char* kNeverSeen = "never_seen";
+constexpr const char* kTeachingUnknown = "not_known";
 
 constexpr std::array<int64_t, 7> kPassAtKs = {1, 3, 5, 10, 20, 50, 100};
 constexpr std::array<double, 4> kFastPs = {0.8, 1, 1.2, 2};
@@ -180,6 +188,9 @@ constexpr std::array<double, 4> kFastPs = {0.8, 1, 1.2, 2};
 using TaskOperators = std::map<std::string, std::set<std::string>>;
 
 LevelMetrics summarise(const std::vector<const EvalRecord*>& records);
+// A record counts for each operator of its task.
+std::map<std::string, OperatorMetrics> by_operator(const std::vector<EvalRecord>& records,
+                                                   const TaskOperators& operators);
 ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records,
                     const TaskOperators& operators = {});
 
@@ -212,7 +223,8 @@ RateDifference compare_correct(const std::string& name_a, const std::vector<Eval
 std::vector<RateDifference> compare_levels(const std::string& name_a, const std::vector<EvalRecord>& a,
                                            const std::string& name_b, const std::vector<EvalRecord>& b);
 
-// {"model": "sft", "levels": {"1": {...}, "all": {...}}, "operators": {"relu": {...}}}, the last where they are known.
+// {"model": "sft", "levels": {"1": {...}, "all": {...}}, "operators": {"relu": {...}}}, the last where they are known,
+// as is "teaching": {"taught": {...}, "never_seen": {...}} and "compared_with_training": true.
 // Rates are {"k", "n", "rate", "low", "high"}; reading trusts k
 // and n and works the rest out again. Readers throw Error (usage) for missing or impossible fields; `where` goes into
 // it.

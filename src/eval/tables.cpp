@@ -163,10 +163,23 @@ std::string operators_table(const ResultsRow& row, size_t most) {
   return out;
 }
 
+std::string teaching_table(const ResultsRow& row) {
+  if (row.teaching.empty()) return "";
+  Lines lines = {{"operators of level 1", "tasks", "answers", "correct", "speedup"}};
+  for (const auto& [key, words] :
+       {std::pair(kTaught, "taught"), std::pair(kNeverSeen, "never seen"), std::pair(kTeachingUnknown, "not known")}) {
+    auto it = row.teaching.find(key);
+    if (it == row.teaching.end()) continue;
+    const OperatorMetrics& m = it->second;
+    lines.push_back({words, cat(m.tasks), cat(m.correct.n), rate_text(m.correct), speedup_text(m.speedup)});
+  }
+  return aligned(lines);
+}
+
 std::string all_tables(const ResultsRow& row) {
   std::string out;
-  for (const std::string& table :
-       {to_table(row), funnel_table(row), fast_table(row), peer_table(row), rules_table(row), operators_table(row)}) {
+  for (const std::string& table : {to_table(row), funnel_table(row), fast_table(row), peer_table(row),
+                                   teaching_table(row), rules_table(row), operators_table(row)}) {
     if (!table.empty()) out += (out.empty() ? "" : "\n") + table;
   }
   return out;

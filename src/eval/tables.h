@@ -20,6 +20,9 @@ std::string peer_table(const ResultsRow& row);
 std::string rules_table(const ResultsRow& row);
 // A line an operator, of the `most` that most tasks use; "" where operators are not known.
 std::string operators_table(const ResultsRow& row, size_t most = 20);
+// A line each: tasks of level 1 whose operators had training tasks, and those with one that had none; "" where that is
+// not known.
+std::string teaching_table(const ResultsRow& row);
 // All of them that are not empty, with a blank line between two.
 std::string all_tables(const ResultsRow& row);
 

@@ -5,6 +5,7 @@
 #include "app/assemble.h"
 #include "app/commands/commands.h"
 #include "app/train/checkpoints.h"
+#include "app/train/training_check.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct EvalArguments {
   ConfigArguments config;
-  std::string tasks, adapter, out, from, peer, name = "policy";
+  std::string tasks, adapter, out, from, peer, run, name = "policy";
   bool json = false;
 };
 
@@ -68,6 +69,10 @@ int evaluate(const EvalArguments& arguments) {
   std::vector<EvalRecord> records;
   std::vector<Task> tasks;
   std::optional<Peer> peer;
+  std::optional<TrainingSet> training;
+  if (!arguments.run.empty() && !(training = load_training_set(arguments.run))) {
+    throw usage_error(cat("has no ", kTrainingSetFile), arguments.run, "--run names the directory of a training run");
+  }
   if (!arguments.peer.empty()) peer = load_peer(arguments.peer);
   if (!arguments.from.empty()) {
     if (!arguments.adapter.empty() || !arguments.out.empty()) {
@@ -78,10 +83,14 @@ int evaluate(const EvalArguments& arguments) {
   } else {
     Config config = arguments.config.load();
     tasks = chosen_tasks(config, arguments.tasks);
+    if (!training)
+      training =
+          training_set_of_checkpoint(arguments.adapter.empty() ? find_model(config.policy.model) : arguments.adapter);
     records = answer(config, tasks, arguments.adapter);
   }
   if (peer) check_same_sources(*peer, sources_of(tasks));
   ResultsRow row = make_row(arguments.name, records, operators_by_task(tasks));
+  if (training && !tasks.empty()) note_training(*training, tasks, records, &row);
   if (peer) compare_with_peer(*peer, records, &row);
   std::string json = to_json(row).dump(2) + "\n";
   if (!arguments.out.empty()) {
@@ -106,6 +115,9 @@ void add_eval(CLI::App& app, Run& run) {
                       "run nothing: measure the records of an earlier --out, or the verdicts of `verify --batch`");
   command->add_option("--peer", arguments->peer,
                       "also measure against what bench/torch_compile.py wrote: shares that are faster than that");
+  command->add_option("--run", arguments->run,
+                      "directory of the run that trained the model: were these tasks kept from it, which operators had "
+                      "training tasks? Default: the run that the adapter or the model lies in");
   command->add_flag("--json", arguments->json, "print the row of results.json in place of the tables");
   command->add_option("--name", arguments->name, "name of the row");
   command->callback([=, &run] { run = [=] { return evaluate(*arguments); }; });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "data/synth/operators.h"
@@ -74,6 +75,29 @@ class Outliner {
   explicit Outliner(const TensorGraph& graph) : graph_(graph) {}
 
   std::string run() {
+    std::vector<Id> ends = walk();
+    out_.set_output(ends.size() == 1 ? ends[0] : out_.add("tuple", {}, ends));
+    return "outline:" + out_.hash().substr(6);
+  }
+
+  // Of what the outputs need.
+  std::set<std::string> operators() {
+    std::set<std::string> names;
+    std::set<Id> seen;
+    for (std::vector<Id> open = walk(); !open.empty();) {
+      Id id = open.back();
+      open.pop_back();
+      auto it = made_.find(id);
+      if (it == made_.end() || !seen.insert(id).second) continue;
+      names.insert(it->second.first);
+      open.insert(open.end(), it->second.second.begin(), it->second.second.end());
+    }
+    return names;
+  }
+
+ private:
+  // The outputs.
+  std::vector<Id> walk() {
     for (const Node& node : graph_.nodes) {
       if (node.kind == Node::Kind::kCompute) {
         ids_.push_back(compute(node));
@@ -84,11 +108,9 @@ class Outliner {
     }
     std::vector<Id> ends;
     for (int output : graph_.outputs) ends.push_back(id(output));
-    out_.set_output(ends.size() == 1 ? ends[0] : out_.add("tuple", {}, ends));
-    return "outline:" + out_.hash().substr(6);
+    return ends;
   }
 
- private:
   Id id(int node) {
     Id& known = ids_[static_cast<size_t>(node)];
     if (known < 0) known = out_.add_parameter("");
@@ -109,7 +131,7 @@ class Outliner {
     if (commutative) std::sort(order.begin(), order.end());
     for (Id operand : order) key += cat(" ", operand);
     auto [it, fresh] = known_.try_emplace(key, -1);
-    if (fresh) it->second = out_.add(op, {}, operands, commutative);
+    if (fresh) made_[it->second = out_.add(op, {}, operands, commutative)] = {op, operands};
     if (op == "sigmoid") sigmoids_[it->second] = operands[0];
     return it->second;
   }
@@ -148,11 +170,24 @@ class Outliner {
   OpGraph out_;
   std::vector<Id> ids_;
   std::map<std::string, Id> known_;
-  std::map<Id, Id> sigmoids_;  // What a sigmoid is taken of.
+  std::map<Id, std::pair<std::string, std::vector<Id>>> made_;  // Operators with their operands.
+  std::map<Id, Id> sigmoids_;                                   // What a sigmoid is taken of.
 };
 
 }  // namespace
 
 std::string outline(const TensorGraph& graph) { return Outliner(graph).run(); }
+
+std::set<std::string> outline_operators(const TensorGraph& graph) { return Outliner(graph).operators(); }
+
+std::set<std::string> outline_operators(const Operator& op) {
+  TensorGraph graph;
+  Node input, node;
+  input.kind = Node::Kind::kInput;
+  for (int i = 0; i < op.arity; ++i) node.operands.push_back(graph.add(input));
+  node.op = &op;
+  graph.outputs = {graph.add(std::move(node))};
+  return outline_operators(graph);
+}
 
 }  // namespace tritonrl::graphs

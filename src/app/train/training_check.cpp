@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 
 bool is_fusion(const Task& task) { return task.level >= 2; }
 
-// Fills in what tasks from a file compute, where nobody has recorded it.
+// Fills in what tasks from a file compute, where nobody has recorded it, or an earlier version has.
 void record_fusions(std::vector<Task>& tasks, const std::function<Verifier&()>& open_verifier) {
   std::vector<Task*> open;
   for (Task& task : tasks) {
-    if (is_fusion(task) && task.recorded.outline.empty()) open.push_back(&task);
+    if (is_fusion(task) && task.recorded.operators.empty()) open.push_back(&task);
   }
   if (open.empty()) return;
   Verifier& verifier = open_verifier();
@@ -82,9 +82,9 @@ TrainingSet check_training(const Config& config, const Exclusion& exclusion, Spl
       }
     }
     for (const Task& task : *source.tasks) {
-      bool known = !task.recorded.outline.empty();
+      bool known = !task.recorded.operators.empty();
       operators.insert(task.recorded.operators.begin(), task.recorded.operators.end());
-      set.operators_unknown += !known || task.recorded.operators.empty();
+      set.operators_unknown += !known;
       if (exclusion.empty() || !is_fusion(task)) continue;
       (known ? set.compared : set.not_comparable) += 1;
     }

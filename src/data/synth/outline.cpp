@@ -56,6 +56,7 @@ std::string plain_name(const std::string& name) {
                                                           {"pointwise_conv2d", "conv2d"},
                                                           {"batch_norm_plain", "batch_norm"},
                                                           {"narrow", "slice"},
+                                                          {"stack", "cat"},
                                                           {"chunk_glu", "slice"},
                                                           {"part", "slice"},
                                                           {"cross_entropy_smoothed", "cross_entropy"}};
@@ -89,7 +90,7 @@ class Outliner {
       open.pop_back();
       auto it = made_.find(id);
       if (it == made_.end() || !seen.insert(id).second) continue;
-      names.insert(it->second.first);
+      if (it->second.first != "fill") names.insert(it->second.first);  // A constant.
       open.insert(open.end(), it->second.second.begin(), it->second.second.end());
     }
     return names;
@@ -126,6 +127,11 @@ class Outliner {
         if (it != sigmoids_.end() && it->second == operands[1 - i]) return add("silu", {operands[1 - i]});
       }
     }
+    if (op == "sqrt") {  // sqrt(sum(x * x))
+      auto sum = made_.find(operands[0]);
+      auto square = sum != made_.end() && sum->second.first == "sum" ? made_.find(sum->second.second[0]) : made_.end();
+      if (square != made_.end() && square->second.first == "square") return add("l2_norm", square->second.second);
+    }
     std::string key = op;
     std::vector<Id> order = operands;
     if (commutative) std::sort(order.begin(), order.end());
@@ -150,9 +156,20 @@ class Outliner {
     if (name == "tanhshrink") return add("sub", {x, add("tanh", {x})});
     if (name == "softsign") return add("div", {x, add("add_scalar", {add("abs", {x})})});
     if (name == "frac_floor") return add("sub", {x, add("floor", {x})});
-    if (name == "hinge_loss") return add("mean", {add("clamp", {add("rsub_scalar", {add("mul", {x, y()}, true)})})});
+    if (name == "hinge_loss") {
+      return add(node.ints.contains("sum") && node.ints.at("sum") ? "sum" : "mean",
+                 {add("clamp", {add("rsub_scalar", {add("mul", {x, y()}, true)})})});
+    }
     if (name == "normalize" || name == "normalize_l1") {
       return add("div", {x, add("clamp", {add(name == "normalize" ? "l2_norm" : "l1_norm", {x})})});
+    }
+    if (name == "masked_fill") return add("masked_fill_mask", {x, add("gt_scalar", {y()})});
+    if (name == "where") return add("where_mask", {add("gt_scalar", {x}), x, y()});
+    if (name == "where_compare") return add("where_mask", {add("gt", {x, y()}), x, id(node.operands.at(2))});
+    if (name == "double") return add("add", {x, x}, true);
+    if (name == "mean_abs_normalize") return add("div", {x, add("mean", {add("abs", {x})})});
+    if (name == "rms_normalize") {
+      return add("div", {x, add("sqrt", {add("add_scalar", {add("mean", {add("square", {x})})})})});
     }
     if (name == "exclusive_cumsum") return add("sub", {add("cumsum", {x}), x});
     if (name == "reverse_cumsum") return add("flip", {add("cumsum", {add("flip", {x})})});

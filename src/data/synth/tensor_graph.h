@@ -110,7 +110,7 @@ struct TensorGraph {
 // or silu). Wider than hash(): for keeping the graphs of one set of tasks out of another.
 std::string outline(const TensorGraph& graph);
 // The operators that an outline is made of, by its names: "clamp" for hardtanh, "silu" for x * sigmoid(x), {"mul",
-// "sigmoid"} for gate. Views, permutations and casts are none.
+// "sigmoid"} for gate. Views, permutations, casts and constants are none.
 std::set<std::string> outline_operators(const TensorGraph& graph);
 std::set<std::string> outline_operators(const Operator& op);  // Of it alone.
 

@@ -28,6 +28,9 @@ Exclusion load_exclusion(const std::filesystem::path& file) {
     if (std::max(task.level, task.recorded.level) < 2) continue;
     if (task.recorded.outline.empty()) {
       ++out.unknown;
+    } else if (task.recorded.operators.empty()) {  // Outlines of before are others.
+      throw usage_error(cat("task '", task.id, "' was recorded by an earlier version"), out.file,
+                        "import it again, or record it with `tritonrl data label`");
     } else {
       out.outlines.emplace(task.recorded.outline, task.id);
     }

@@ -15,7 +15,8 @@ Task task(const std::string& id, int level, int recorded_level, const std::strin
   t.id = id;
   t.level = level;
   t.source = "class Model:\n    pass  # " + id + "\ndef get_inputs(): pass\ndef get_init_inputs(): pass\n";
-  if (recorded_level > 0) t.recorded = {recorded_level, recorded_level, "trace:" + id, "trace:l" + id, outline};
+  if (recorded_level > 0)
+    t.recorded = {recorded_level, recorded_level, "trace:" + id, "trace:l" + id, outline, {"add"}};
   return t;
 }
 
@@ -52,6 +53,9 @@ TEST_F(ExclusionTest, HoldsTheOutlinesOfFusionsAndOfSingleTasksThatAreNone) {
 TEST_F(ExclusionTest, RefusesAFileThatNobodyRecorded) {
   EXPECT_THROW(loaded({task("b/fusion", 2, 0, "")}), Error);
   EXPECT_NO_THROW(loaded({task("b/single", 1, 0, "")})) << "nothing is to be compared";
+  Task old = task("b/fusion", 2, 2, "outline:fusion");
+  old.recorded.operators.clear();
+  EXPECT_THROW(loaded({old}), Error) << "outlines of earlier versions are others";
   EXPECT_THROW(load_exclusion("no_such_file.jsonl"), Error);
 }
 

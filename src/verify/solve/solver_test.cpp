@@ -233,6 +233,27 @@ TEST_F(Solver, RecordedTasksHaveTheOperatorsThatCouldBeDrawnAndNoneLeftOut) {
   for (const std::string& name : config.leave_out) EXPECT_FALSE(drawable.contains(name));
 }
 
+// What the stream takes for an operator, a recorder takes for the same: else neither exclusion nor leave_out would
+// hold.
+TEST_F(Solver, SingleOperatorsAreRecordedUnderTheNamesOfTheirOutlines) {
+  graphs::SynthConfig config;
+  config.seed = 3;
+  config.dtypes = {"float32"};
+  config.writing = graphs::WritingStyle::kBare;
+  std::vector<Task> tasks = graphs::GraphStream(config).next_of_level(1, 400);
+  recorded_outlines(*verifier_, tasks);
+  std::set<std::string> compared;
+  for (const Task& task : tasks) {
+    const graphs::Operator* op = graphs::find_operator(task.name);
+    if (op == nullptr || task.recorded.outline.rfind("outline:", 0) != 0) continue;
+    if (task.name == "hinge_loss") continue;  // By mean or by sum.
+    auto expected = graphs::outline_operators(*op);
+    compared.insert(task.name);
+    EXPECT_EQ(task.recorded.operators, std::vector<std::string>(expected.begin(), expected.end())) << task.source;
+  }
+  EXPECT_GT(compared.size(), 100u);
+}
+
 TEST_F(Solver, TellsSizesApartThatAreAlikeByChance) {
   // Channels out and the height are both 9.
   Task task =

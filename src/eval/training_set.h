@@ -15,30 +15,32 @@
 
 namespace tritonrl {
 
-struct TrainingSet {
-  struct Benchmark {
-    std::string file, sha256;  // data.exclude.
-    int64_t tasks = 0, graphs = 0;
-    int64_t unknown = 0;               // Of its tasks of level 2 and above, those that could not be compared.
-    std::vector<std::string> sources;  // SHA-256 of each task's source, sorted.
+// The file of data.exclude, as it was when the run began.
+struct ExcludedBenchmark {
+  std::string file, sha256;
+  int64_t tasks = 0, graphs = 0;
+  int64_t unknown = 0;               // Of its tasks of level 2 and above, those that could not be compared.
+  std::vector<std::string> sources;  // SHA-256 of each task's source, sorted.
 
-    template <class Self, class V>
-    static void json_fields(Self& self, V& v) {
-      v("file", self.file);
-      v("sha256", self.sha256);
-      v("tasks", self.tasks);
-      v("graphs", self.graphs);
-      v("unknown", self.unknown);
-      v("sources", self.sources);
-    }
-  };
-  std::optional<Benchmark> benchmark;  // Empty = compared with none.
-  int64_t compared = 0;                // Training tasks of level 2 and above, all without its graphs;
-  int64_t not_comparable = 0;          // and those that could not be recorded.
-  int64_t left_out = 0;                // Graphs that the stream drew and dropped.
-  std::string start;                   // A trained model it began with that was not compared so; "" = none.
-  std::vector<std::string> operators;  // Of training tasks, those the stream could have drawn included; sorted.
-  int64_t operators_unknown = 0;       // Training tasks whose operators are not known.
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("file", self.file);
+    v("sha256", self.sha256);
+    v("tasks", self.tasks);
+    v("graphs", self.graphs);
+    v("unknown", self.unknown);
+    v("sources", self.sources);
+  }
+};
+
+struct TrainingSet {
+  std::optional<ExcludedBenchmark> benchmark;  // Empty = compared with none.
+  int64_t compared = 0;                        // Training tasks of level 2 and above, all without its graphs;
+  int64_t not_comparable = 0;                  // and those that could not be recorded.
+  int64_t left_out = 0;                        // Graphs that the stream drew and dropped.
+  std::string start;                           // A trained model it began with that was not compared so; "" = none.
+  std::vector<std::string> operators;          // Of training tasks, those the stream could have drawn included; sorted.
+  int64_t operators_unknown = 0;               // Training tasks whose operators are not known.
 
   template <class Self, class V>
   static void json_fields(Self& self, V& v) {

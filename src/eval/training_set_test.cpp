@@ -19,7 +19,7 @@ using testing::Not;
 
 TrainingSet compared() {
   TrainingSet set;
-  set.benchmark = {"sets/bench.jsonl", "0123456789abcdef", 3, 2, 0, {"a", "b", "c"}};
+  set.benchmark = ExcludedBenchmark{"sets/bench.jsonl", "0123456789abcdef", 3, 2, 0, {"a", "b", "c"}};
   set.compared = 40;
   set.left_out = 7;
   set.operators = {"add", "relu", "softmax"};

@@ -115,7 +115,7 @@ TEST_F(ReportTest, SaysWhatTrainingWasComparedWith) {
     return markdown();
   };
   EXPECT_TRUE(contains(says(), "Training was not compared with any benchmark"));
-  set.benchmark = {"sets/bench.jsonl", std::string(64, 'a'), 270, 196, 0, {}};
+  set.benchmark = ExcludedBenchmark{"sets/bench.jsonl", std::string(64, 'a'), 270, 196, 0, {}};
   set.compared = 45000;
   set.left_out = 12;
   EXPECT_TRUE(contains(says(), "graph of a task of bench.jsonl: 45000 compared with 196 graphs of its 270 tasks"));

@@ -70,7 +70,8 @@ int evaluate(const EvalArguments& arguments) {
   std::vector<Task> tasks;
   std::optional<Peer> peer;
   std::optional<TrainingSet> training;
-  if (!arguments.run.empty() && !(training = load_training_set(arguments.run))) {
+  if (!arguments.run.empty()) training = load_training_set(arguments.run);
+  if (!arguments.run.empty() && !training) {
     throw usage_error(cat("has no ", kTrainingSetFile), arguments.run, "--run names the directory of a training run");
   }
   if (!arguments.peer.empty()) peer = load_peer(arguments.peer);

@@ -133,7 +133,7 @@ TEST_F(TrainingCheck, ATrainedModelToBeginWithMustHaveBeenComparedToo) {
   };
   EXPECT_EQ(with().start, checkpoint.string());
   EXPECT_THAT(with().operators, testing::Contains("cumsum"));
-  before.benchmark = {"bench.jsonl", "other", 2, 1, 0, {}};
+  before.benchmark = ExcludedBenchmark{"bench.jsonl", "other", 2, 1, 0, {}};
   EXPECT_EQ(with().start, checkpoint.string()) << "compared with another one";
   before.benchmark->sha256 = "beef";
   EXPECT_EQ(with().start, "");
@@ -144,7 +144,7 @@ TEST_F(TrainingCheck, ATrainedModelToBeginWithMustHaveBeenComparedToo) {
 TEST_F(TrainingCheck, EvaluationsAskTheRunThatTheirModelLiesIn) {
   TrainingSet set;
   Task known = task("k", 1, "outline:k", {"relu"}), other = task("o", 1, "outline:o", {"cumsum"});
-  set.benchmark = {"bench.jsonl", "beef", 1, 1, 0, {secure_hash(known.source)}};
+  set.benchmark = ExcludedBenchmark{"bench.jsonl", "beef", 1, 1, 0, {secure_hash(known.source)}};
   set.operators = {"relu"};
   fs::create_directories(folder_ / "run/checkpoints/sft");
   write_file(folder_ / "run" / kTrainingSetFile, json_of(set).dump());

@@ -54,7 +54,7 @@ def stub_missing():
     return stubbed
 
 
-def evaluate(folder, row, dry_run):
+def evaluate(folder, row, dry_run, times=True):
     """In the candidate's process."""
     stubbed = stub_missing()
     sys.path.insert(0, str(pathlib.Path(folder) / "src"))
@@ -68,12 +68,14 @@ def evaluate(folder, row, dry_run):
     start = time.perf_counter()
     try:
         made = harness.eval_kernel_against_ref(
-            original_model_src=row["task"], custom_model_src=row["code"], measure_performance=True,
+            original_model_src=row["task"], custom_model_src=row["code"], measure_performance=times,
             timing_method="cuda_event", verbose=False, num_correct_trials=5, num_perf_trials=100, build_dir=None,
             device=torch.device("cuda:0"), backend="triton", precision=torch.float32)
         metadata = made.metadata if made else {}
         error = next((str(metadata[key]) for key in ("compilation_error", "runtime_error", "correctness_issue", "error_during_performance")
                       if key in metadata), "" if made else "no result")
+        if metadata.get("max_difference"):
+            error += ", by up to " + max(metadata["max_difference"], key=float)
         result.update(compiled=bool(made and made.compiled), correct=bool(made and made.correctness), error=error[:300],
                       runtime_ms=made.runtime if made else -1, reference_ms=made.ref_runtime if made else -1)
     except Exception as failure:  # run_and_check.py catches the same and calls it not compiled.
@@ -85,7 +87,8 @@ def evaluate(folder, row, dry_run):
 def run_one(arguments, row, cache):
     """Seconds and result of one fresh process."""
     environment = {**os.environ, "TRITON_CACHE_DIR": cache}
-    command = [sys.executable, __file__, arguments.kernelbench, "-", "-", "--one"] + (["--dry-run"] if arguments.dry_run else [])
+    command = [sys.executable, __file__, arguments.kernelbench, "-", "-", "--one"]
+    command += (["--dry-run"] if arguments.dry_run else []) + ([] if getattr(arguments, "times", True) else ["--no-times"])
     start = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env=environment, start_new_session=True)
@@ -114,10 +117,11 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the order")
     parser.add_argument("--first", type=int, default=0, help="only so many")
     parser.add_argument("--dry-run", action="store_true", help="import the harness, evaluate nothing (needs no GPU)")
+    parser.add_argument("--no-times", dest="times", action="store_false", help="correctness alone")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        result = evaluate(arguments.kernelbench, json.loads(sys.stdin.read()), arguments.dry_run)
+        result = evaluate(arguments.kernelbench, json.loads(sys.stdin.read()), arguments.dry_run, arguments.times)
         print("\nRESULT " + json.dumps(result), flush=True)
         return
     rows = [row for row in map(json.loads, open(arguments.candidates)) if row["set"] == arguments.set]

@@ -99,6 +99,21 @@ TEST(Program, StoredAnswersAreMeasuredWithoutRunningThem) {
   EXPECT_EQ(row["levels"]["all"]["fast"][1]["rate"]["k"], 1);
   EXPECT_EQ(row["levels"]["all"]["rules"]["not_python"], 2);
   EXPECT_EQ(row["operators"]["sigmoid"]["correct"]["n"], 2);
+  std::string peer = (folder / "compile.json").string();
+  auto time = [](double ratio) {
+    return Json{{"source", std::string(64, '0')}, {"ratio", ratio}, {"low", ratio}, {"high", ratio}};
+  };
+  write_file(peer, Json{{"peer", "torch.compile"}, {"tasks", {{"sum", time(0.25)}}}}.dump());
+  Ended beside = run({"eval", "--from", from, "--tasks", tasks, "--json", "--peer", peer});
+  ASSERT_EQ(beside.code, 0) << beside.said;
+  row = Json::parse(beside.said.substr(beside.said.find("{\n")));
+  EXPECT_EQ(row["levels"]["all"]["peer"]["fast"][2]["rate"], row["levels"]["2"]["peer"]["fast"][2]["rate"]);
+  EXPECT_EQ(row["levels"]["2"]["peer"]["faster"]["k"], 1);
+  EXPECT_FALSE(row["levels"]["1"].contains("peer"));
+  write_file(peer, Json{{"peer", "torch.compile"}, {"tasks", {{"swish", time(0.25)}}}}.dump());
+  Ended other = run({"eval", "--from", from, "--tasks", tasks, "--peer", peer});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.said, HasSubstr("was timed on another source of task 'swish'"));
   Ended tables = run({"eval", "--from", from});
   ASSERT_EQ(tables.code, 0) << tables.said;
   for (const char* part : {"level 2", "pass@1", "got through", "fast_1.2", "not_python"}) {
@@ -194,6 +209,17 @@ class Training : public testing::Test {
   std::string model_;
   fs::path folder_;
 };
+
+TEST_F(Training, TasksThatNobodyCanSampleFromEndTheRunBeforeItTrains) {
+  auto words = command("level2");
+  words.insert(words.end(), {"--set", "data.split.rl_level1=0"});
+  Ended ended = run(words);
+  EXPECT_EQ(ended.code, 2) << ended.said;
+  EXPECT_THAT(ended.said, HasSubstr("there are no tasks of level 1 to sample"));
+  EXPECT_FALSE(fs::exists(folder_ / "level2/checkpoints/sft"));
+  words.insert(words.end(), {"--set", "data.sampler.fixed_mix.level2_share=1"});
+  EXPECT_EQ(run(words).code, 0);
+}
 
 // Optimizer, baseline, sampler and policy all continue bit by bit.
 TEST_F(Training, KilledAnywhereAPolicyGradientRunEndsWithTheSameBits) {
@@ -305,6 +331,62 @@ TEST_F(Training, StoppedInEveryPhaseItEndsWhereAnUninterruptedRunDoes) {
   Ended again = run(command("stopped"));  // Nothing is left to do.
   EXPECT_EQ(again.code, 0);
   EXPECT_EQ(again.said.find("sampling"), std::string::npos);
+}
+
+// A benchmark of one fusion: the stream leaves its graph out, files that hold it are refused, evaluations know.
+TEST_F(Training, WhatIsExcludedIsProvenInTheRunAndAskedForByEvaluations) {
+  fs::create_directories(folder_);
+  Json swish = {{"id", "swish"}, {"level", 1}, {"source", read_file(kSource + "/tests/cases/tasks/swish.py")}};
+  swish["recorded"] = {{"compute_ops", 1},  {"level", 1},     {"graph", "trace:a"},
+                       {"loose_graph", ""}, {"outline", "o"}, {"operators", {"silu"}}};
+  Json fusion = {{"id", "fusion"}, {"level", 2}, {"source", read_file(kSource + "/tests/cases/tasks/linear_relu.py")}};
+  fusion["recorded"] = swish["recorded"];
+  fusion["recorded"]["outline"] = "outline:f";
+  std::string bench = (folder_ / "bench.jsonl").string(), other = (folder_ / "other.jsonl").string();
+  write_file(bench, json_line(swish) + "\n" + json_line(fusion) + "\n");
+  swish["source"] = swish["source"].get<std::string>() + "# Of another version.\n";
+  write_file(other, json_line(swish) + "\n");
+  auto train = [&](const std::string& name, std::vector<std::string> sets) {
+    auto words = command(name);
+    sets.insert(sets.end(), {"data.exclude=" + bench, "rl.steps=0", "data.synth.leave_out=[sigmoid]"});
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return run(words);
+  };
+  fusion["id"] = "copied";
+  fusion["solution"] = read_file(kSource + "/tests/cases/honest/linear_relu_fused.py");
+  std::string mine = (folder_ / "mine.jsonl").string();
+  write_file(mine, json_line(fusion) + "\n");
+  Ended refused = train("refused", {"data.train.file=" + mine});
+  EXPECT_EQ(refused.code, 2) << refused.said;
+  EXPECT_THAT(refused.said, HasSubstr("copied ~ fusion"));
+
+  Ended trained = train("proven", {});
+  ASSERT_EQ(trained.code, 0) << trained.said;
+  EXPECT_THAT(trained.said, HasSubstr("2 compared with 1 graphs of its 2 tasks"));
+  Json set = read_json(folder_ / "proven/training_set.json");
+  EXPECT_EQ(set["benchmark"]["file"], bench);
+  EXPECT_THAT(set["operators"].dump(), testing::AllOf(HasSubstr("\"relu\""), testing::Not(HasSubstr("sigmoid"))));
+  EXPECT_THAT(read_file(folder_ / "proven/report.md"), HasSubstr("has the graph of a task of bench.jsonl"));
+  EXPECT_THAT(results("proven")["training_set"].get<std::string>(), HasSubstr("2 compared"));
+
+  auto evaluated = [&](const std::string& tasks) {
+    std::string out = (folder_ / "answers.jsonl").string();
+    Ended ended = run({"eval", "--tasks", tasks, "--adapter", (folder_ / "proven/checkpoints/sft").string(), "--out",
+                       out, "--set", "policy.model=" + model_, "--set", "policy.device=cpu", "--set", "eval.samples=1",
+                       "--set", "eval.sampling.max_new_tokens=4"});
+    EXPECT_EQ(ended.code, 0) << ended.said;
+    EXPECT_EQ(ended.said.find("not all compared") != std::string::npos, tasks == other) << ended.said;
+    return read_json(folder_ / "answers.metrics.json");
+  };
+  EXPECT_EQ(evaluated(other)["compared_with_training"], false);
+  Json metrics = evaluated(bench);
+  EXPECT_EQ(metrics["compared_with_training"], true);
+  EXPECT_EQ(metrics["teaching"]["taught"]["tasks"], 1) << "silu is of the core operators";
+  Ended stored = run({"eval", "--from", (folder_ / "answers.jsonl").string(), "--tasks", bench, "--run",
+                      (folder_ / "proven").string()});
+  EXPECT_EQ(stored.code, 0) << stored.said;
+  EXPECT_THAT(stored.said, HasSubstr("operators of level 1"));
+  EXPECT_EQ(run({"eval", "--from", (folder_ / "answers.jsonl").string(), "--run", folder_.string()}).code, 2);
 }
 
 // The shipped matrix of all sixteen combinations, with a tiny run in the place of the real one.

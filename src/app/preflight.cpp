@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "app/assemble.h"
+#include "data/tasks/exclusion.h"
 #include "model/device.h"
 #include "model/files/safetensors.h"
 
@@ -28,6 +29,7 @@ void check_tasks(const Config& config) {
   if (!config.eval.tasks.empty() && !fs::exists(config.eval.tasks)) {
     throw usage_error("no such task set", config.eval.tasks, "eval.tasks names it");
   }
+  load_exclusion(config.data.exclude);
   if (!config.eval.ids.empty()) find_data_file(config.eval.ids);
 }
 

@@ -23,6 +23,7 @@ struct DataConfig {
   SamplerChoice sampler;
   double verify_share = 1;            // Of the supervised tasks; the others are taught unverified.
   TaskFileConfig train, rl, heldout;  // In place of the synthesiser's splits, each where its file is named.
+  std::string exclude;                // "" = training is compared with no benchmark.
   std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "outline", "near"};
   template <class V>
   void for_each_field(V& v) {
@@ -41,6 +42,10 @@ struct DataConfig {
     v("heldout", heldout, "evaluation tasks from a file (see eval.tasks too)");
     v("verify_share", verify_share,
       "share of the supervised solutions that are verified before they are taught; what fails is left out");
+    v("exclude", exclude,
+      "the benchmark to be evaluated on: a task set that data import or data label recorded. No training task has the "
+      "graph of one of its tasks, whatever constants and sizes: the stream leaves those out, files with such are "
+      "refused. Its single operators may be taught");
     v("refuse_leaks", refuse_leaks,
       "classes of leaks that stop a run, where tasks come from files (data/tasks/leaks.h)");
     v("sampler", sampler, "which tasks a step of reinforcement learning works on");

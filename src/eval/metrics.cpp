@@ -134,28 +134,6 @@ std::vector<const EvalRecord*> select(const std::vector<EvalRecord>& records, in
   return selected;
 }
 
-std::map<std::string, OperatorMetrics> by_operator(const std::vector<EvalRecord>& records,
-                                                   const TaskOperators& operators) {
-  std::map<std::string, std::vector<const EvalRecord*>> of_operator;
-  for (const EvalRecord& record : records) {
-    auto known = operators.find(record.task_id);
-    if (known == operators.end()) continue;
-    for (const std::string& name : known->second) of_operator[name].push_back(&record);
-  }
-  std::map<std::string, OperatorMetrics> all;
-  for (const auto& [name, chosen] : of_operator) {
-    OperatorMetrics m;
-    for (const auto& [task, count] : count_by_task(chosen)) {
-      ++m.tasks;
-      m.correct.k += count.correct;
-      m.correct.n += count.n;
-    }
-    m.speedup = speedup_of(chosen);
-    if (m.tasks > 0) all[name] = m;
-  }
-  return all;
-}
-
 std::set<int> levels_of(const std::vector<EvalRecord>& records) {
   std::set<int> levels;
   for (const auto& record : records) levels.insert(record.level);
@@ -201,8 +179,32 @@ LevelMetrics summarise(const std::vector<const EvalRecord*>& records) {
   return m;
 }
 
+std::map<std::string, OperatorMetrics> by_operator(const std::vector<EvalRecord>& records,
+                                                   const TaskOperators& operators) {
+  std::map<std::string, std::vector<const EvalRecord*>> of_operator;
+  for (const EvalRecord& record : records) {
+    auto known = operators.find(record.task_id);
+    if (known == operators.end()) continue;
+    for (const std::string& name : known->second) of_operator[name].push_back(&record);
+  }
+  std::map<std::string, OperatorMetrics> all;
+  for (const auto& [name, chosen] : of_operator) {
+    OperatorMetrics m;
+    for (const auto& [task, count] : count_by_task(chosen)) {
+      ++m.tasks;
+      m.correct.k += count.correct;
+      m.correct.n += count.n;
+    }
+    m.speedup = speedup_of(chosen);
+    if (m.tasks > 0) all[name] = m;
+  }
+  return all;
+}
+
 ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records, const TaskOperators& operators) {
-  ResultsRow row{model, {}, by_operator(records, operators)};
+  ResultsRow row;
+  row.model = model;
+  row.operators = by_operator(records, operators);
   for (int level : levels_of(records)) row.levels[cat(level)] = summarise(select(records, level));
   row.levels["all"] = summarise(select(records, 0));
   return row;
@@ -269,6 +271,7 @@ Rate LevelMetrics::through(Stage stage) const {
 }
 
 std::string OperatorMetrics::problem() const { return no_counts({tasks}); }
+std::string PeerMetrics::problem() const { return no_counts({tasks, without}); }
 std::string PassAtK::problem() const { return no_counts({k, tasks}); }
 std::string RateDifference::problem() const { return no_counts({tasks}); }
 std::string LevelMetrics::problem() const {
@@ -279,21 +282,30 @@ std::string LevelMetrics::problem() const {
 Json to_json(const ResultsRow& row) {
   Json json = {{"model", row.model}, {"levels", json_of(row.levels)}};
   if (!row.operators.empty()) json["operators"] = json_of(row.operators);
+  if (!row.peer.empty()) json["peer"] = row.peer;
+  if (!row.teaching.empty()) json["teaching"] = json_of(row.teaching);
+  if (row.compared_with_training) json["compared_with_training"] = *row.compared_with_training;
   return json;
 }
 
 ResultsRow results_row_from_json(const Json& json, const std::string& where) {
   ResultsRow row;
-  std::map<std::string, Json> levels, operators;
+  std::map<std::string, Json> levels, operators, teaching;
   JsonReader in(json, "a row", where);
   in("model", row.model);
   in("levels", levels);
   in.optional("operators", operators);
+  in.optional("peer", row.peer);
+  in.optional("teaching", teaching);
+  in.optional("compared_with_training", row.compared_with_training);
   for (const auto& [name, metrics] : levels) {
     row.levels[name] = from_json<LevelMetrics>(metrics, cat("level ", name, " of ", row.model), where);
   }
   for (const auto& [name, metrics] : operators) {
     row.operators[name] = from_json<OperatorMetrics>(metrics, cat("operator ", name, " of ", row.model), where);
+  }
+  for (const auto& [name, metrics] : teaching) {
+    row.teaching[name] = from_json<OperatorMetrics>(metrics, cat("teaching ", name, " of ", row.model), where);
   }
   return row;
 }

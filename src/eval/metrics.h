@@ -102,6 +102,28 @@ struct OperatorMetrics {
   std::string problem() const;
 };
 
+// Beside a peer that was timed against the same reference (peer.h): of tasks for which it has a time.
+struct PeerMetrics {
+  int64_t tasks = 0, without = 0;  // With a scored sample: those of the peer, and those it has no time for.
+  double peer_speedup = 1;         // Geometric mean over those tasks: reference time / the peer's time.
+  Rate faster;                     // k = correct samples faster than the peer, n = correct samples.
+  // Reference: the peer. k = correct samples more than p times as fast as it, n = scored samples.
+  std::vector<FastShare> fast;
+  double geometric_mean = 1;  // Over correct samples: the peer's time / the candidate's.
+  bool operator==(const PeerMetrics&) const = default;
+
+  template <class Self, class V>
+  static void json_fields(Self& self, V& v) {
+    v("tasks", self.tasks);
+    v("without", self.without);
+    v("peer_speedup", self.peer_speedup);
+    v("faster", self.faster);
+    v("fast", self.fast);
+    v("geometric_mean", self.geometric_mean);
+  }
+  std::string problem() const;
+};
+
 struct LevelMetrics {
   int64_t samples = 0;         // Scored samples: n of every rate here.
   int64_t tasks = 0;           // Tasks with at least one scored sample.
@@ -116,6 +138,7 @@ struct LevelMetrics {
   std::map<std::string, int64_t> outcomes;    // Outcome name -> scored samples; only names that occurred.
   std::map<std::string, int64_t> stopped_at;  // Stage name -> scored samples that ended there without passing.
   std::map<std::string, int64_t> rules;       // Name of the rule that was broken -> scored samples.
+  std::optional<PeerMetrics> peer;            // Empty = no peer, or a correct sample has no time.
   double mean_tokens = 0;                     // Mean answer length of the scored samples whose length is known.
 
   Rate through(Stage stage) const;  // Scored samples that got through it and those before it.
@@ -137,6 +160,7 @@ struct LevelMetrics {
     v("speedup", self.speedup);
     v.optional("fast", self.fast);
     v.optional("rules", self.rules);
+    v.optional("peer", self.peer);
   }
   std::string problem() const;
 };
@@ -146,7 +170,16 @@ struct ResultsRow {
   std::string model;                                 // "base", "sft", "rl", ...
   std::map<std::string, LevelMetrics> levels;        // "1", "2", ... and "all".
   std::map<std::string, OperatorMetrics> operators;  // Empty = the tasks' operators are not known.
+  std::string peer = {};                             // What levels were compared with: "torch.compile (default)".
+  // Tasks of level 1 by whether their operators had training tasks: kTaught, kNeverSeen, kTeachingUnknown. Empty = the
+  // training set is not known.
+  std::map<std::string, OperatorMetrics> teaching = {};
+  // Was every task compared with the model's training set (data.exclude)? Empty = the training set is not known.
+  std::optional<bool> compared_with_training = {};
 };
+constexpr const char* kTaught = "taught";
+constexpr const char* kNeverSeen = "never_seen";
+constexpr const char* kTeachingUnknown = "not_known";
 
 constexpr std::array<int64_t, 7> kPassAtKs = {1, 3, 5, 10, 20, 50, 100};
 constexpr std::array<double, 4> kFastPs = {0.8, 1, 1.2, 2};
@@ -155,6 +188,9 @@ constexpr std::array<double, 4> kFastPs = {0.8, 1, 1.2, 2};
 using TaskOperators = std::map<std::string, std::set<std::string>>;
 
 LevelMetrics summarise(const std::vector<const EvalRecord*>& records);
+// A record counts for each operator of its task.
+std::map<std::string, OperatorMetrics> by_operator(const std::vector<EvalRecord>& records,
+                                                   const TaskOperators& operators);
 ResultsRow make_row(const std::string& model, const std::vector<EvalRecord>& records,
                     const TaskOperators& operators = {});
 
@@ -187,7 +223,8 @@ RateDifference compare_correct(const std::string& name_a, const std::vector<Eval
 std::vector<RateDifference> compare_levels(const std::string& name_a, const std::vector<EvalRecord>& a,
                                            const std::string& name_b, const std::vector<EvalRecord>& b);
 
-// {"model": "sft", "levels": {"1": {...}, "all": {...}}, "operators": {"relu": {...}}}, the last where they are known.
+// {"model": "sft", "levels": {"1": {...}, "all": {...}}, "operators": {"relu": {...}}}, the last where they are known,
+// as is "teaching": {"taught": {...}, "never_seen": {...}} and "compared_with_training": true.
 // Rates are {"k", "n", "rate", "low", "high"}; reading trusts k
 // and n and works the rest out again. Readers throw Error (usage) for missing or impossible fields; `where` goes into
 // it.

@@ -9,8 +9,11 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files/files.h"
+#include "base/files/secure_hash.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "eval/peer.h"
 #include "support/made_up_run.h"
 
 namespace tritonrl::metrics_test {
@@ -226,6 +229,94 @@ TEST(Metrics, ByOperator) {
   Json json = to_json(row);
   EXPECT_EQ(to_json(results_row_from_json(Json::parse(json.dump()), "results.json")), json);
   EXPECT_FALSE(to_json(make_row("rl", records)).contains("operators"));
+}
+
+// timed(): a at 2.5 and 1.1 (level 1), b wrong (level 1), c at 0.9 and wrong (level 2).
+Peer compiled() { return {"torch.compile", {{"a", {2.0, 1.96, 2.04, ""}}, {"c", {0.5, 0.5, 0.5, ""}}}}; }
+
+TEST(Peer, IsAQuotientOfTwoSpeedupsOverEager) {
+  ResultsRow row = make_row("rl", timed());
+  compare_with_peer(compiled(), timed(), &row);
+  EXPECT_EQ(row.peer, "torch.compile");
+  const PeerMetrics& one = row.levels["1"].peer.value();
+  EXPECT_EQ(one.tasks, 1);
+  EXPECT_EQ(one.without, 1) << "b has no time of the peer: its answer is in no n";
+  EXPECT_NEAR(one.peer_speedup, 2.0, 1e-12);
+  EXPECT_EQ(one.faster, (Rate{1, 2})) << "2.5 / 2 is faster, 1.1 / 2 is not";
+  EXPECT_NEAR(one.geometric_mean, std::sqrt(1.25 * 0.55), 1e-12);
+  EXPECT_EQ(one.fast, (std::vector<FastShare>{{0.8, {1, 2}}, {1, {1, 2}}, {1.2, {1, 2}}, {2, {0, 2}}}));
+  const PeerMetrics& two = row.levels["2"].peer.value();
+  EXPECT_EQ(two.faster, (Rate{1, 1})) << "slower than eager, and faster than a peer that is slower still";
+  EXPECT_EQ(two.fast[0].rate, (Rate{1, 2})) << "of all answers but the fault";
+  EXPECT_NEAR(two.geometric_mean, 1.8, 1e-12);
+  const PeerMetrics& all = row.levels["all"].peer.value();
+  EXPECT_EQ(all.faster, (Rate{2, 3}));
+  EXPECT_NEAR(all.peer_speedup, 1.0, 1e-12);  // sqrt(2 * 0.5).
+  Json json = to_json(row);
+  EXPECT_EQ(to_json(results_row_from_json(Json::parse(json.dump()), "results.json")), json);
+  EXPECT_FALSE(to_json(make_row("rl", timed()))["levels"]["1"].contains("peer"));
+}
+
+TEST(Peer, NeitherIsFasterWithinBothIntervals) {
+  Verdict verdict = timed()[0].verdict;
+  TimingResult timing;
+  timing.ratio = 1.03;
+  timing.ratio_low = 1.0;
+  timing.ratio_high = 1.0609;  // Three per cent either way.
+  verdict.speedup = 1;         // Within the noise of eager; beside a peer what was measured counts.
+  verdict.timing = timing;
+  auto over = [&](double ratio, double width) {
+    return speedup_over_peer(verdict, {ratio, ratio / width, ratio * width, ""});
+  };
+  EXPECT_EQ(over(1.0, 1.001), 1.0);
+  EXPECT_NEAR(over(0.9, 1.001), 1.03 / 0.9, 1e-12);
+  EXPECT_EQ(over(0.9, 1.2), 1.0) << "the peer is not known well enough";
+  EXPECT_NEAR(over(2.0, 1.2), 0.515, 1e-12);
+  verdict.timing->ratio_low = verdict.timing->ratio_high = 0;
+  verdict.timing->noise_band = 0.05;
+  EXPECT_EQ(over(1.0, 1.001), 1.0);
+  EXPECT_NEAR(over(0.97, 1.001), 1.03 / 0.97, 1e-12);
+  verdict.timing.reset();
+  EXPECT_NEAR(over(0.97, 1.001), 1 / 0.97, 1e-12);
+}
+
+TEST(Peer, IsNotMeasuredWhereACorrectAnswerHasNoTime) {
+  std::vector<EvalRecord> some = timed();
+  some[1].verdict.speedup.reset();
+  ResultsRow row = make_row("rl", some);
+  compare_with_peer(compiled(), some, &row);
+  EXPECT_FALSE(row.levels["1"].peer);
+  EXPECT_TRUE(row.levels["2"].peer);
+  row = make_row("rl", timed());
+  compare_with_peer({"other", {{"z", {2, 2, 2, ""}}}}, timed(), &row);
+  EXPECT_FALSE(row.levels["all"].peer) << "no task in common";
+}
+
+TEST(Peer, FilesAreCheckedAndErrorsOfThePeerAreNoTimes) {
+  auto file = std::filesystem::path(testing::TempDir()) / "tritonrl_peer_test.json";
+  std::string source = "class Model: pass";
+  Json row = {{"source", secure_hash(source)}, {"ratio", 1.5}, {"low", 1.4}, {"high", 1.6}, {"eager_ms", 3}};
+  Json json = {{"peer", "torch.compile"}, {"mode", "default"}, {"tasks", {{"a", row}, {"b", {{"error", "no"}}}}}};
+  write_file(file, json.dump());
+  Peer peer = load_peer(file);
+  EXPECT_EQ(peer.name, "torch.compile (default)");
+  ASSERT_EQ(peer.times.size(), 1u);
+  EXPECT_EQ(peer.times.at("a").high, 1.6);
+  EXPECT_NO_THROW(check_same_sources(peer, {{"a", source}, {"b", "anything"}}));
+  EXPECT_THROW(check_same_sources(peer, {{"a", source + " "}}), Error);
+  for (const char* spoiled : {"ratio", "low", "high", "source"}) {
+    Json bad = json;
+    bad["tasks"]["a"].erase(spoiled);
+    write_file(file, bad.dump());
+    EXPECT_THROW(load_peer(file), Error) << spoiled;
+  }
+  json["tasks"]["a"]["low"] = 1.55;
+  write_file(file, json.dump());
+  EXPECT_THROW(load_peer(file), Error) << "a ratio outside of its interval";
+  json["tasks"].erase("a");
+  write_file(file, json.dump());
+  EXPECT_THROW(load_peer(file), Error) << "no times at all";
+  std::filesystem::remove(file);
 }
 
 TEST(Metrics, LengthsThatAreNotKnownAreLeftOut) {

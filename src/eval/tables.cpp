@@ -108,6 +108,26 @@ std::string fast_table(const ResultsRow& row) {
   return any ? aligned(lines) : "";
 }
 
+std::string peer_table(const ResultsRow& row) {
+  if (row.peer.empty()) return "";
+  Lines lines = {{"beside " + row.peer, "tasks", "its speedup", "faster, of correct"}};
+  for (double p : kFastPs) lines[0].push_back(cat("fast_", Json(p).dump()));
+  lines[0].push_back("candidate / peer");
+  int64_t without = 0;
+  for (const auto& [level, m] : row.levels) {
+    std::vector<std::string> line = {level_name(level)};
+    if (m.peer) {
+      line.insert(line.end(), {cat(m.peer->tasks), fixed(m.peer->peer_speedup, 2) + "x", rate_text(m.peer->faster)});
+      for (const FastShare& share : m.peer->fast) line.push_back(rate_text(share.rate));
+      line.push_back(m.peer->faster.n == 0 ? "-" : fixed(m.peer->geometric_mean, 2) + "x");
+      if (level == "all") without = m.peer->without;
+    }
+    while (line.size() < lines[0].size()) line.push_back("not measured");
+    lines.push_back(std::move(line));
+  }
+  return aligned(lines) + (without > 0 ? cat(row.peer, " has no time for ", without, " more tasks\n") : "");
+}
+
 std::string rules_table(const ResultsRow& row) {
   auto all = row.levels.find("all");
   if (all == row.levels.end() || all->second.rules.empty()) return "";
@@ -143,10 +163,23 @@ std::string operators_table(const ResultsRow& row, size_t most) {
   return out;
 }
 
+std::string teaching_table(const ResultsRow& row) {
+  if (row.teaching.empty()) return "";
+  Lines lines = {{"operators of level 1", "tasks", "answers", "correct", "speedup"}};
+  for (const auto& [key, words] :
+       {std::pair(kTaught, "taught"), std::pair(kNeverSeen, "never seen"), std::pair(kTeachingUnknown, "not known")}) {
+    auto it = row.teaching.find(key);
+    if (it == row.teaching.end()) continue;
+    const OperatorMetrics& m = it->second;
+    lines.push_back({words, cat(m.tasks), cat(m.correct.n), rate_text(m.correct), speedup_text(m.speedup)});
+  }
+  return aligned(lines);
+}
+
 std::string all_tables(const ResultsRow& row) {
   std::string out;
-  for (const std::string& table :
-       {to_table(row), funnel_table(row), fast_table(row), rules_table(row), operators_table(row)}) {
+  for (const std::string& table : {to_table(row), funnel_table(row), fast_table(row), peer_table(row),
+                                   teaching_table(row), rules_table(row), operators_table(row)}) {
     if (!table.empty()) out += (out.empty() ? "" : "\n") + table;
   }
   return out;

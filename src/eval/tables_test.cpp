@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "eval/peer.h"
 #include "support/made_up_run.h"
 
 namespace tritonrl::tables_test {
@@ -69,6 +70,26 @@ TEST(Tables, FastP) {
   EXPECT_THAT(lines[1], HasSubstr("50.0 % (9-91)"));  // Wilson's interval of 1 of 2.
   EXPECT_THAT(lines[1], EndsWith("0.0 % (0-66)"));
   EXPECT_THAT(lines[2], EndsWith("not measured"));
+}
+
+TEST(Tables, Peer) {
+  std::vector<EvalRecord> records = {pass("a", 1), pass("a", 1, 1), pass("b", 2), fail("z", 2)};
+  ResultsRow row = make_row("rl", records);
+  EXPECT_EQ(peer_table(row), "");
+  records[0].verdict.speedup = 3;
+  records[1].verdict.speedup = 1.5;
+  row = make_row("rl", records);
+  compare_with_peer({"torch.compile", {{"a", {2, 2, 2, ""}}, {"b", {1, 1, 1, ""}}}}, records, &row);
+  std::vector<std::string> lines = lines_of(peer_table(row));
+  EXPECT_THAT(lines[0], StartsWith("beside torch.compile"));
+  EXPECT_THAT(lines[1], HasSubstr("1         2.00x       50.0 % (9-91)"));
+  EXPECT_THAT(lines[1], EndsWith("1.06x"));
+  EXPECT_THAT(lines[2], EndsWith("not measured"));
+  EXPECT_EQ(lines[4], "");
+  records[2].verdict.speedup = 2;
+  compare_with_peer({"torch.compile", {{"a", {2, 2, 2, ""}}, {"b", {1, 1, 1, ""}}}}, records, &row);
+  EXPECT_THAT(peer_table(row), EndsWith("torch.compile has no time for 1 more tasks\n"));
+  EXPECT_THAT(all_tables(row), HasSubstr("\n\nbeside torch.compile"));
 }
 
 TEST(Tables, RulesTheMostFrequentFirst) {

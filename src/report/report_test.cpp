@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/files/json_fields.h"
 #include "base/process/build_paths.h"
 #include "base/rng.h"
 #include "base/text.h"
@@ -104,6 +105,28 @@ TEST_F(ReportTest, WritesBothFilesAndAgainTheSame) {
   EXPECT_EQ(read_file(dir_ / "report.html"), page);
   EXPECT_EQ(read_file(dir_ / "report.md"), text);
   EXPECT_EQ(text, markdown());
+}
+
+TEST_F(ReportTest, SaysWhatTrainingWasComparedWith) {
+  EXPECT_FALSE(contains(markdown(), "compared with any benchmark")) << "nobody knows";
+  TrainingSet set;
+  auto says = [&] {
+    write_file(dir_ / kTrainingSetFile, json_of(set).dump());
+    return markdown();
+  };
+  EXPECT_TRUE(contains(says(), "Training was not compared with any benchmark"));
+  set.benchmark = ExcludedBenchmark{"sets/bench.jsonl", std::string(64, 'a'), 270, 196, 0, {}};
+  set.compared = 45000;
+  set.left_out = 12;
+  EXPECT_TRUE(contains(says(), "graph of a task of bench.jsonl: 45000 compared with 196 graphs of its 270 tasks"));
+  write_file(dir_ / kTrainingSetFile, "{}");
+  EXPECT_TRUE(contains(markdown(), "cannot be read"));
+  Json results = read_json(dir_ / "results.json");
+  EXPECT_FALSE(contains(markdown(), "Never seen"));
+  results["rows"][1]["teaching"] = {{kNeverSeen, {{"tasks", 3}, {"correct", {{"k", 1}, {"n", 12}}}}}};
+  write_file(dir_ / "results.json", results.dump());
+  EXPECT_TRUE(contains(markdown(), "Never seen"));
+  EXPECT_TRUE(contains(markdown(), "1 of 12"));
 }
 
 // Of the page's variables, those that something is drawn in and that its style does not define.

@@ -189,6 +189,11 @@ RunData load_run(const fs::path& dir) {
   load_steps(run, dir);
   load_verdicts(run, dir);
   load_examples(run, dir);
+  try {
+    run.training_set = load_training_set(dir);
+  } catch (const Error& e) {
+    run.problems.push_back(cat(kTrainingSetFile, " cannot be read (", e.message(), ")"));
+  }
   for (const char* model : {"base", "sft", "rl"}) {
     bool found =
         std::any_of(run.rows.begin(), run.rows.end(), [&](const ResultsRow& row) { return row.model == model; });

@@ -14,6 +14,7 @@
 
 #include "base/files/json.h"
 #include "eval/metrics.h"
+#include "eval/training_set.h"
 
 namespace tritonrl {
 
@@ -54,6 +55,7 @@ struct RunData {
   std::vector<ResultsRow> rows;                                // File order.
   std::vector<RateDifference> comparisons;
   std::optional<CandidateExample> passed, failed;
+  std::optional<TrainingSet> training_set;  // Runs of former versions have none.
 };
 
 // Throws Error (usage) only when `dir` is no directory.

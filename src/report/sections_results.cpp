@@ -148,6 +148,26 @@ void add_fast(const RunData& run, Document& document) {
   if (any) document.blocks.push_back(std::move(table));
 }
 
+// Tasks of level 1 by whether their operators had training tasks; nothing where no row says.
+void add_teaching(const RunData& run, Document& document) {
+  Table table;
+  table.caption = "Tasks of level 1, by whether all their operators had training tasks";
+  table.columns = {{"Operators and model", false}, {"Tasks", true}, {"Correct", true}, {"Speedup", true}};
+  for (const auto& [key, words] :
+       {std::pair(kTaught, "Taught"), std::pair(kNeverSeen, "Never seen"), std::pair(kTeachingUnknown, "Not known")}) {
+    for (const auto& row : run.rows) {
+      auto it = row.teaching.find(key);
+      if (it == row.teaching.end()) continue;
+      const OperatorMetrics& m = it->second;
+      table.rows.push_back({{{plain(cat(words, ", ")), strong(row.model)}, ""},
+                            cell(cat(m.tasks)),
+                            rate_cell(m.correct),
+                            cell(m.speedup ? fixed(m.speedup->geometric_mean, 2) + "x" : "not measured")});
+    }
+  }
+  if (!table.rows.empty()) document.blocks.push_back(std::move(table));
+}
+
 }  // namespace
 
 void add_verdict(const RunData& run, Document& document) {
@@ -172,6 +192,7 @@ void add_verdict(const RunData& run, Document& document) {
   }
   std::string decided = decided_words(run);
   if (!decided.empty()) document.say(decided, Paragraph::Role::kNote);
+  if (run.training_set) document.say(run.training_set->words(), Paragraph::Role::kNote);
 }
 
 void add_results(const RunData& run, Document& document) {
@@ -241,6 +262,7 @@ void add_results(const RunData& run, Document& document) {
   if (samples > 0) note += cat(" Cut at the token limit: ", truncated, " of ", samples, " answers.");
   document.say(note, Paragraph::Role::kNote);
   add_fast(run, document);
+  add_teaching(run, document);
   if (run.comparisons.empty()) return;
   Table differences;
   differences.caption = "Difference in correct rate on the same tasks (paired bootstrap over tasks, 2,000 resamples)";

@@ -43,7 +43,9 @@ std::string record_task(Verifier& verifier, Task* task) {
   auto reference = verifier.record(*task);
   if (!reference->failure.empty()) return clean_message(reference->failure);
   task->recorded = describe(*reference->file.find("full"));
-  task->recorded.outline = outline_of(reference->file);
+  Computed computed = computed_by(reference->file);
+  task->recorded.outline = computed.outline;
+  task->recorded.operators = computed.operators;
   return "";
 }
 

@@ -32,11 +32,13 @@ void add_data_synth(CLI::App& data, Run& run) {
       if (by_count && by_solved) throw usage_error("--count or --solved, not both", "--solved");
       if (by_count || by_solved) {
         run_synth(config.data.synth, config.verify,
-                  {arguments->count, arguments->solved, arguments->out, arguments->verify || by_solved}, std::cout);
+                  {arguments->count, arguments->solved, arguments->out, arguments->verify || by_solved,
+                   load_exclusion(config.data.exclude)},
+                  std::cout);
         return 0;
       }
       if (arguments->verify) throw usage_error("--verify goes with --count", "--verify");
-      Splits splits = graphs::synthesise(config.data.synth, config.data.split);
+      Splits splits = graphs::synthesise(config.data.synth, config.data.split, load_exclusion(config.data.exclude));
       check_disjoint(splits);
       std::filesystem::path out = arguments->out;
       make_output_folder(out);

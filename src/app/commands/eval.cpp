@@ -5,10 +5,12 @@
 #include "app/assemble.h"
 #include "app/commands/commands.h"
 #include "app/train/checkpoints.h"
+#include "app/train/training_check.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "data/tasks/task_facts.h"
+#include "eval/peer.h"
 #include "eval/tables.h"
 
 namespace tritonrl {
@@ -18,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct EvalArguments {
   ConfigArguments config;
-  std::string tasks, adapter, out, from, name = "policy";
+  std::string tasks, adapter, out, from, peer, run, name = "policy";
   bool json = false;
 };
 
@@ -57,9 +59,22 @@ std::vector<Task> tasks_of(const std::vector<EvalRecord>& records, const std::st
   return tasks;
 }
 
+std::map<std::string, std::string> sources_of(const std::vector<Task>& tasks) {
+  std::map<std::string, std::string> sources;
+  for (const Task& task : tasks) sources[task.id] = task.source;
+  return sources;
+}
+
 int evaluate(const EvalArguments& arguments) {
   std::vector<EvalRecord> records;
   std::vector<Task> tasks;
+  std::optional<Peer> peer;
+  std::optional<TrainingSet> training;
+  if (!arguments.run.empty()) training = load_training_set(arguments.run);
+  if (!arguments.run.empty() && !training) {
+    throw usage_error(cat("has no ", kTrainingSetFile), arguments.run, "--run names the directory of a training run");
+  }
+  if (!arguments.peer.empty()) peer = load_peer(arguments.peer);
   if (!arguments.from.empty()) {
     if (!arguments.adapter.empty() || !arguments.out.empty()) {
       throw usage_error("--from measures what is stored: nothing is drawn with --adapter or written to --out");
@@ -69,9 +84,15 @@ int evaluate(const EvalArguments& arguments) {
   } else {
     Config config = arguments.config.load();
     tasks = chosen_tasks(config, arguments.tasks);
+    if (!training)
+      training =
+          training_set_of_checkpoint(arguments.adapter.empty() ? find_model(config.policy.model) : arguments.adapter);
     records = answer(config, tasks, arguments.adapter);
   }
+  if (peer) check_same_sources(*peer, sources_of(tasks));
   ResultsRow row = make_row(arguments.name, records, operators_by_task(tasks));
+  if (training && !tasks.empty()) note_training(*training, tasks, records, &row);
+  if (peer) compare_with_peer(*peer, records, &row);
   std::string json = to_json(row).dump(2) + "\n";
   if (!arguments.out.empty()) {
     save_records(arguments.out, records);
@@ -93,6 +114,11 @@ void add_eval(CLI::App& app, Run& run) {
                       "write one record an answer here (JSON lines), and what is measured beside it (.metrics.json)");
   command->add_option("--from", arguments->from,
                       "run nothing: measure the records of an earlier --out, or the verdicts of `verify --batch`");
+  command->add_option("--peer", arguments->peer,
+                      "also measure against what bench/torch_compile.py wrote: shares that are faster than that");
+  command->add_option("--run", arguments->run,
+                      "directory of the run that trained the model: were these tasks kept from it, which operators had "
+                      "training tasks? Default: the run that the adapter or the model lies in");
   command->add_flag("--json", arguments->json, "print the row of results.json in place of the tables");
   command->add_option("--name", arguments->name, "name of the row");
   command->callback([=, &run] { run = [=] { return evaluate(*arguments); }; });

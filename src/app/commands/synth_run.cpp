@@ -58,7 +58,7 @@ class SynthRun {
         verify_(of_seed(verify, config.seed)),
         options_(options),
         say_(say),
-        stream_(config),
+        stream_(config, options.exclusion),
         partial_(options.out),
         verdicts_(options.out) {
     partial_ += ".partial";

@@ -21,6 +21,7 @@ struct SynthRunOptions {
   int64_t solved = 0;  // Instead: make tasks until this many have a solution that passed (a few more may). Verifies.
   std::filesystem::path out;
   bool verify = false;
+  Exclusion exclusion = {};
 };
 
 // Prints what came of it to `say`. Throws Error: a partial file of another configuration (usage), a full disk or an

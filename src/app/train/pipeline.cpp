@@ -12,7 +12,9 @@
 #include "app/train/fine_tuning.h"
 #include "app/train/reinforcement.h"
 #include "app/train/trained_policy.h"
+#include "app/train/training_check.h"
 #include "app/train/turn_report.h"
+#include "base/files/json_fields.h"
 #include "base/log.h"
 #include "base/process/interrupt.h"
 #include "base/stats.h"
@@ -45,6 +47,7 @@ class Pipeline {
     checkpoints_.resume();
     if (!config_.run.start_from.empty()) take_over(config_.run.start_from);
     prepare_tasks();
+    if (config_.rl.steps > 0) config_.data.sampler.make(splits_.rl);  // What it cannot sample from ends the run now.
     evaluate("base", 0);
     if (config_.sft.enabled) {
       fine_tune(config_, run_, checkpoints_, policy_, splits_.train, rng_);
@@ -67,7 +70,7 @@ class Pipeline {
     if (!fs::exists(state_file))
       throw usage_error("holds no run", other.string(), "run.start_from names a run directory");
     Json phases = read_json(state_file).value("phases", Json::object());
-    const std::pair<const char*, std::vector<std::string>> parts[] = {{"data", {"tasks"}},
+    const std::pair<const char*, std::vector<std::string>> parts[] = {{"data", {"tasks", kTrainingSetFile}},
                                                                       {"eval/base", {"rollouts/eval_base.jsonl"}},
                                                                       {"sft", {"checkpoints/sft"}},
                                                                       {"eval/sft", {"rollouts/eval_sft.jsonl"}}};
@@ -76,6 +79,7 @@ class Pipeline {
         throw usage_error(cat("lacks the phase ", phase), other.string(), "let that run continue first");
       if (run_.phase_done(phase)) continue;
       for (const std::string& file : files) {
+        if (file == kTrainingSetFile && !fs::exists(other / file)) continue;  // A run of before there was one.
         fs::create_directories((run_ / file).parent_path());
         fs::remove_all(run_ / file);
         fs::copy(other / file, run_ / file, fs::copy_options::recursive);
@@ -96,10 +100,15 @@ class Pipeline {
     auto file = [&](const std::string& name) { return run_ / ("tasks/" + name + ".jsonl"); };
     if (run_.phase_done("data")) {
       for (auto& [name, tasks] : sets) *tasks = load_tasks(file(name));
+      training_ = load_training_set(run_.path());
+      check_taken_over();
+      if (training_) log_info(training_->words());
       return;
     }
     double start = now_s();
     take_tasks();
+    log_info(training_->words());
+    write_file(run_ / kTrainingSetFile, json_of(*training_).dump(2) + "\n");
     int64_t before = static_cast<int64_t>(splits_.train.size());
     if (config_.sft.enabled) splits_.train = verified_solutions(splits_.train);
     for (auto& [name, tasks] : sets) save_tasks(file(name), *tasks);
@@ -115,12 +124,23 @@ class Pipeline {
     run_.mark_done("data", {{"train", kept}, {"train_before_verification", before}, {"seconds", now_s() - start}});
   }
 
+  // What data.exclude asks for must hold of the tasks of another run, too.
+  void check_taken_over() const {
+    if (config_.data.exclude.empty() || config_.run.start_from.empty()) return;
+    bool same =
+        training_ && training_->benchmark && training_->benchmark->sha256 == load_exclusion(config_.data.exclude).hash;
+    if (same) return;
+    throw usage_error(cat("its training tasks were not compared with ", config_.data.exclude), config_.run.start_from,
+                      "let that run have the same data.exclude");
+  }
+
   // Fills splits_: from files where they are named, else from the synthesiser. Refuses what leaks.
   void take_tasks() {
     const DataConfig& data = config_.data;
+    Exclusion exclusion = load_exclusion(data.exclude);
     bool heldout_from_file = !data.heldout.file.empty() || !config_.eval.tasks.empty();
     if (data.train.file.empty() || data.rl.file.empty() || !heldout_from_file) {
-      splits_ = graphs::synthesise(data.synth, data.split);
+      splits_ = graphs::synthesise(data.synth, data.split, exclusion);
       check_disjoint(splits_);
     }
     if (!data.train.file.empty()) splits_.train = select_tasks(data.train, "data.train");
@@ -132,6 +152,7 @@ class Pipeline {
     }
     if (!data.train.file.empty() || heldout_from_file) check_leaks(splits_.train, "data.train");
     if (!data.rl.file.empty() || heldout_from_file) check_leaks(splits_.rl, "data.rl");
+    training_ = check_training(config_, exclusion, &splits_, [this]() -> Verifier& { return verifier(); });
   }
 
   // Graphs are compared where both tasks were recorded (`data import`, `data label`), sources always.
@@ -293,13 +314,21 @@ class Pipeline {
     std::vector<ResultsRow> rows;
     std::vector<RateDifference> comparisons;
     const TaskOperators operators = operators_by_task(splits_.heldout);
+    TaskOperators recorded;
+    for (const Task& task : splits_.heldout) {
+      if (!task.recorded.operators.empty()) {
+        recorded[task.id] = {task.recorded.operators.begin(), task.recorded.operators.end()};
+      }
+    }
     for (size_t m = 0; m < records_.size(); ++m) {
       rows.push_back(make_row(records_[m].first, records_[m].second, operators));
+      if (training_ && !recorded.empty()) split_by_teaching(*training_, recorded, records_[m].second, &rows.back());
       if (m == 0) continue;
       auto more = compare_levels(records_[m - 1].first, records_[m - 1].second, records_[m].first, records_[m].second);
       comparisons.insert(comparisons.end(), more.begin(), more.end());
     }
     Json results = results_to_json(rows, comparisons);
+    if (training_) results["training_set"] = training_->words();
     if (config_.checkpoint.keep_best) results["best_checkpoint"] = checkpoints_.best();
     write_file(run_ / "results.json", results.dump(2) + "\n");
     write_file(run_ / "examples.json", examples().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -347,6 +376,7 @@ class Pipeline {
   Rng rng_;
   Checkpoints checkpoints_;
   Splits splits_;
+  std::optional<TrainingSet> training_;
   TrainedPolicy policy_;
   std::unique_ptr<Verifier> verifier_;
   bool verifier_is_full_ = false;

@@ -5,6 +5,7 @@
 #include <iomanip>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "base/parallel.h"
 #include "base/text.h"
@@ -30,8 +31,29 @@ Type type_of(const std::string& name) {
   throw usage_error("dtype '" + name + "' is not known", "", "known: float32, float16, bfloat16");
 }
 
+bool holds(const OperatorSet& set, const Operator* op) { return std::find(set.begin(), set.end(), op) != set.end(); }
+
+bool share(const std::set<std::string>& a, const std::set<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.contains(name); });
+}
+
+// What the outlines of graphs must not hold. An operator that is several in an outline ("gate") is kept out by itself
+// alone.
+std::set<std::string> names_left_out(const OperatorSet& left_out) {
+  std::set<std::string> names;
+  for (const Operator* op : left_out) {
+    if (auto own = outline_operators(*op); own.size() == 1) names.merge(own);
+  }
+  return names;
+}
+
+OperatorSet left_out_by(const SynthConfig& config) {
+  return config.leave_out.empty() ? OperatorSet() : select_operators(config.leave_out, "leave_out");
+}
+
 OperatorSet drawn_by(const SynthConfig& config) {
-  OperatorSet chosen = select_operators(config.operators);
+  OperatorSet chosen = select_operators(config.operators), left_out = left_out_by(config);
+  std::erase_if(chosen, [&](const Operator* op) { return holds(left_out, op); });
   std::erase_if(chosen, [&](const Operator* op) {
     bool for_plain =
         !op->varied_only && std::find(kPlainFamilies.begin(), kPlainFamilies.end(), op->family) != kPlainFamilies.end();
@@ -56,25 +78,36 @@ void SynthConfig::validate() const {
   }
   if (max_nodes < 2 || max_nodes > 16) throw usage_error("max_nodes must be 2 to 16");
   if (repeats < 1) throw usage_error("repeats must be at least 1");
-  OperatorSet chosen = drawn_by(*this);
+  OperatorSet chosen = drawn_by(*this), left_out = left_out_by(*this);
+  std::vector<std::string> twins;
+  for (const Operator* op : chosen) {
+    auto names = outline_operators(*op);
+    if (names.size() == 1 && share(names, names_left_out(left_out))) twins.push_back(op->name);
+  }
+  if (!twins.empty()) {
+    throw usage_error(cat("leave_out leaves operators in that compute the same: ", join(twins, ", ")), "",
+                      "leave these out too");
+  }
   if (std::none_of(chosen.begin(), chosen.end(), [](const Operator* op) { return op->weight > 0; })) {
     throw usage_error(cat("operators has none that style '", name_of(style), "' draws"), "",
                       style == SynthStyle::kPlain ? "its families: " + join(kPlainFamilies, ", ") : "");
   }
 }
 
-GraphStream::GraphStream(const SynthConfig& config) : config_(config), random_(static_cast<uint64_t>(config.seed)) {
+std::set<std::string> drawable_operators(const SynthConfig& config) {
+  std::set<std::string> names, left_out = names_left_out(left_out_by(config));
+  for (const Operator* op : drawn_by(config)) {
+    auto own = outline_operators(*op);
+    if (!share(own, left_out)) names.merge(own);
+  }
+  return names;
+}
+
+GraphStream::GraphStream(const SynthConfig& config, const Exclusion& exclusion)
+    : config_(config), excluded_(exclusion.outlines), random_(static_cast<uint64_t>(config.seed)) {
   config_.validate();
   operators_ = drawn_by(config_);
-  if (config_.exclude.empty()) return;
-  bool fusions = false;
-  for (const Task& task : load_tasks(config_.exclude)) {
-    fusions |= task.level >= 2;
-    if (task.level >= 2 && !task.recorded.outline.empty()) excluded_.insert(task.recorded.outline);
-  }
-  if (fusions && excluded_.empty()) {
-    throw usage_error("no task says what it computes", config_.exclude, "`tritonrl data label` records that");
-  }
+  left_out_ = names_left_out(left_out_by(config_));
 }
 
 GraphStream::Hash GraphStream::parse(const std::string& graph_hash) {
@@ -93,17 +126,18 @@ void GraphStream::skip(const std::string& graph_hash, int64_t level) {
 }
 
 bool GraphStream::wanted(const TensorGraph& graph) const {
+  if (!left_out_.empty() && share(outline_operators(graph), left_out_)) return false;
   if (config_.style == SynthStyle::kPlain) {
     auto plan = plan_kernels(graph);
     return plan && plan->kernels.size() == 1;
   }
-  if (config_.operators == std::vector<std::string>{"all"}) return true;
+  if (config_.operators == std::vector<std::string>{"all"} && config_.leave_out.empty()) return true;
   return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {  // Named fusions bring their own.
-    return node.op == nullptr || std::find(operators_.begin(), operators_.end(), node.op) != operators_.end();
+    return node.op == nullptr || holds(operators_, node.op);
   });
 }
 
-std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
+std::optional<Task> GraphStream::draw(bool single, Rng draws, int64_t& excluded_draws) const {
   DrawConfig draw;
   draw.type = type_of(draws.pick(config_.dtypes));
   draw.gpu_sizes = config_.sizes == SizeRange::kGpu;
@@ -123,7 +157,10 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
   bool literal_sizes = false;
   task.graph_hash = graph->hash();
   if (!may_come(parse(task.graph_hash)) || !wanted(*graph)) return std::nullopt;
-  if (!excluded_.empty() && graph->compute_nodes() > 1 && excluded_.count(outline(*graph))) return std::nullopt;
+  if (!excluded_.empty() && graph->compute_nodes() > 1 && excluded_.contains(outline(*graph))) {
+    ++excluded_draws;
+    return std::nullopt;
+  }
   Style style = config_.solutions == SolutionStyle::kSettled && !draw.plain
                     ? settled_style(draw.gpu_sizes)
                     : draw_style(draw.plain, draw.gpu_sizes, draws.at("style"));
@@ -156,7 +193,7 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws) const {
 void GraphStream::run(Search& search) const {
   search.found.reset();
   while (!search.found && search.attempt < kGraphTries) {
-    search.found = draw(search.attempt < search.singles, search.rng.at(search.attempt));
+    search.found = draw(search.attempt < search.singles, search.rng.at(search.attempt), search.excluded_draws);
     ++search.attempt;
   }
 }
@@ -166,6 +203,7 @@ void GraphStream::run_all(std::vector<Search>& searches, const std::function<boo
   parallel_for(searches.size(), threads, [&](size_t i) { run(searches[i]); });
   for (Search& search : searches) {
     while (search.found && !may_come(parse(search.found->graph_hash))) run(search);
+    excluded_draws_ += std::exchange(search.excluded_draws, 0);
     if (search.found) ++seen_[parse(search.found->graph_hash)];
     if (!take(search)) return;
   }
@@ -224,9 +262,11 @@ std::vector<Task> GraphStream::next_of_level(int level, int64_t count) {
   return tasks;
 }
 
-Splits synthesise(const SynthConfig& config, const SplitConfig& split) {
-  GraphStream stream(config);
-  return make_splits([&](int level, int64_t count) { return stream.next_of_level(level, count); }, split);
+Splits synthesise(const SynthConfig& config, const SplitConfig& split, const Exclusion& exclusion) {
+  GraphStream stream(config, exclusion);
+  Splits splits = make_splits([&](int level, int64_t count) { return stream.next_of_level(level, count); }, split);
+  splits.excluded_draws = stream.excluded_draws();
+  return splits;
 }
 
 }  // namespace tritonrl::graphs

@@ -25,6 +25,7 @@
 #include "base/rng.h"
 #include "data/synth/draw.h"
 #include "data/synth/writing.h"
+#include "data/tasks/exclusion.h"
 #include "data/tasks/split.h"
 #include "data/tasks/task.h"
 
@@ -54,7 +55,7 @@ struct SynthConfig {
   int64_t repeats = 1;     // How often a graph may come.
   SolutionStyle solutions = SolutionStyle::kVaried;  // Of varied tasks.
   bool only_covered = false;                         // Leave out tasks without a solution.
-  std::string exclude;                               // A task set whose graphs of level 2 and above are never drawn.
+  std::vector<std::string> leave_out;                // Operators that no task has, in no place.
   template <class V>
   void for_each_field(V& v) {
     v("seed", seed, "names the whole stream");
@@ -80,16 +81,19 @@ struct SynthConfig {
       "of varied tasks: varied = in many hands; settled = always the same fast way, only schedules differ");
     v("repeats", repeats, "how often the same graph may come, each time with other sizes, names and text");
     v("only_covered", only_covered, "leave out tasks that have no solution");
-    v("exclude", exclude,
-      "task set, recorded by data import or data label, whose graphs are never drawn, whatever their constants and "
-      "sizes; its single operators are");
+    v("leave_out", leave_out, "operators or families that are never drawn, alone or in a graph: held out entirely");
+    v.renamed("exclude", "data.exclude");
   }
   void validate() const;
 };
 
+// Operators that tasks may have, by the names of outline_operators().
+std::set<std::string> drawable_operators(const SynthConfig& config);
+
 class GraphStream {
  public:
-  explicit GraphStream(const SynthConfig& config);
+  // Graphs of two compute nodes and more whose outline is excluded are never drawn.
+  explicit GraphStream(const SynthConfig& config, const Exclusion& exclusion = {});
   // The next tasks. Throws Error (usage) when no new graph can be found.
   std::vector<Task> next(int64_t count);
   Task next() { return std::move(next(1)[0]); }
@@ -99,6 +103,7 @@ class GraphStream {
   // Goes past a task made before, given its graph hash and level.
   void skip(const std::string& graph_hash, int64_t level);
   int64_t position() const { return position_; }
+  int64_t excluded_draws() const { return excluded_draws_; }  // Graphs that were drawn and dropped for their outline.
 
  private:
   struct Hash {
@@ -114,10 +119,11 @@ class GraphStream {
     uint64_t singles = 0;  // So many attempts first are at one compute node.
     uint64_t attempt = 0;  // The next one.
     std::optional<Task> found = std::nullopt;
+    int64_t excluded_draws = 0;
   };
   static Hash parse(const std::string& graph_hash);
   // A task without an id, of one compute node or of more; nothing: draw again. Any number of threads.
-  std::optional<Task> draw(bool single, Rng draws) const;
+  std::optional<Task> draw(bool single, Rng draws, int64_t& excluded_draws) const;
   void run(Search& search) const;
   Search search_of(int64_t position) const;
   bool may_come(const Hash& hash) const;
@@ -129,7 +135,9 @@ class GraphStream {
 
   SynthConfig config_;
   OperatorSet operators_;
-  std::set<std::string> excluded_;  // Outlines.
+  std::map<std::string, std::string> excluded_;  // By outline.
+  std::set<std::string> left_out_;               // By the names of outline_operators().
+  int64_t excluded_draws_ = 0;
   Rng random_;
   int64_t position_ = 0;
   int64_t in_vain_ = 0;          // Places for a single operator in a row that got something larger.
@@ -138,6 +146,6 @@ class GraphStream {
 };
 
 // Train, rl and heldout, filled from a stream of their own; disjoint by graph.
-Splits synthesise(const SynthConfig& config, const SplitConfig& split);
+Splits synthesise(const SynthConfig& config, const SplitConfig& split, const Exclusion& exclusion = {});
 
 }  // namespace tritonrl::graphs

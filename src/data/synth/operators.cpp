@@ -37,7 +37,7 @@ const Operator* find_operator(const std::string& name) {
   return it == by_name.end() ? nullptr : it->second;
 }
 
-OperatorSet select_operators(const std::vector<std::string>& words) {
+OperatorSet select_operators(const std::vector<std::string>& words, const std::string& key) {
   std::vector<std::string> known = {"all", "core"};
   for (const Operator& op : operators()) {
     for (const std::string& word : {op.family, op.name}) {
@@ -48,7 +48,7 @@ OperatorSet select_operators(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       std::string close = nearest(word, known);
-      throw usage_error(cat("operators does not know '", word, "'"), "",
+      throw usage_error(cat(key, " does not know '", word, "'"), "",
                         close.empty() ? "give all, core, families or operators (docs/synthesiser.md)"
                                       : cat("did you mean '", close, "'?"));
     }

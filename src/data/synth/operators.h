@@ -74,8 +74,9 @@ const std::vector<Operator>& operators();
 const Operator* find_operator(const std::string& name);
 
 using OperatorSet = std::vector<const Operator*>;
-// Operators by words: "all", "core", a family, or a name; in the table's order. Throws Error (usage) for another word.
-OperatorSet select_operators(const std::vector<std::string>& words);
+// Operators by words: "all", "core", a family, or a name; in the table's order. Throws Error (usage) for another word,
+// which names the key that has it.
+OperatorSet select_operators(const std::vector<std::string>& words, const std::string& key = "operators");
 
 // "0.1", "-2.0": a Python float that is as short as it can be.
 std::string python_float(double value);

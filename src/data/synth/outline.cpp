@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "data/synth/operators.h"
@@ -56,6 +57,7 @@ std::string plain_name(const std::string& name) {
                                                           {"pointwise_conv2d", "conv2d"},
                                                           {"batch_norm_plain", "batch_norm"},
                                                           {"narrow", "slice"},
+                                                          {"stack", "cat"},
                                                           {"chunk_glu", "slice"},
                                                           {"part", "slice"},
                                                           {"cross_entropy_smoothed", "cross_entropy"}};
@@ -75,6 +77,29 @@ class Outliner {
   explicit Outliner(const TensorGraph& graph) : graph_(graph) {}
 
   std::string run() {
+    std::vector<Id> ends = walk();
+    out_.set_output(ends.size() == 1 ? ends[0] : out_.add("tuple", {}, ends));
+    return "outline:" + out_.hash().substr(6);
+  }
+
+  // Of what the outputs need.
+  std::set<std::string> operators() {
+    std::set<std::string> names;
+    std::set<Id> seen;
+    for (std::vector<Id> open = walk(); !open.empty();) {
+      Id id = open.back();
+      open.pop_back();
+      auto it = made_.find(id);
+      if (it == made_.end() || !seen.insert(id).second) continue;
+      if (it->second.first != "fill") names.insert(it->second.first);  // A constant.
+      open.insert(open.end(), it->second.second.begin(), it->second.second.end());
+    }
+    return names;
+  }
+
+ private:
+  // The outputs.
+  std::vector<Id> walk() {
     for (const Node& node : graph_.nodes) {
       if (node.kind == Node::Kind::kCompute) {
         ids_.push_back(compute(node));
@@ -85,11 +110,9 @@ class Outliner {
     }
     std::vector<Id> ends;
     for (int output : graph_.outputs) ends.push_back(id(output));
-    out_.set_output(ends.size() == 1 ? ends[0] : out_.add("tuple", {}, ends));
-    return "outline:" + out_.hash().substr(6);
+    return ends;
   }
 
- private:
   Id id(int node) {
     Id& known = ids_[static_cast<size_t>(node)];
     if (known < 0) known = out_.add_parameter("");
@@ -105,12 +128,17 @@ class Outliner {
         if (it != sigmoids_.end() && it->second == operands[1 - i]) return add("silu", {operands[1 - i]});
       }
     }
+    if (op == "sqrt") {  // sqrt(sum(x * x))
+      auto sum = made_.find(operands[0]);
+      auto square = sum != made_.end() && sum->second.first == "sum" ? made_.find(sum->second.second[0]) : made_.end();
+      if (square != made_.end() && square->second.first == "square") return add("l2_norm", square->second.second);
+    }
     std::string key = op;
     std::vector<Id> order = operands;
     if (commutative) std::sort(order.begin(), order.end());
     for (Id operand : order) key += cat(" ", operand);
     auto [it, fresh] = known_.try_emplace(key, -1);
-    if (fresh) it->second = out_.add(op, {}, operands, commutative);
+    if (fresh) made_[it->second = out_.add(op, {}, operands, commutative)] = {op, operands};
     if (op == "sigmoid") sigmoids_[it->second] = operands[0];
     return it->second;
   }
@@ -129,9 +157,20 @@ class Outliner {
     if (name == "tanhshrink") return add("sub", {x, add("tanh", {x})});
     if (name == "softsign") return add("div", {x, add("add_scalar", {add("abs", {x})})});
     if (name == "frac_floor") return add("sub", {x, add("floor", {x})});
-    if (name == "hinge_loss") return add("mean", {add("clamp", {add("rsub_scalar", {add("mul", {x, y()}, true)})})});
+    if (name == "hinge_loss") {
+      return add(node.ints.contains("sum") && node.ints.at("sum") ? "sum" : "mean",
+                 {add("clamp", {add("rsub_scalar", {add("mul", {x, y()}, true)})})});
+    }
     if (name == "normalize" || name == "normalize_l1") {
       return add("div", {x, add("clamp", {add(name == "normalize" ? "l2_norm" : "l1_norm", {x})})});
+    }
+    if (name == "masked_fill") return add("masked_fill_mask", {x, add("gt_scalar", {y()})});
+    if (name == "where") return add("where_mask", {add("gt_scalar", {x}), x, y()});
+    if (name == "where_compare") return add("where_mask", {add("gt", {x, y()}), x, id(node.operands.at(2))});
+    if (name == "double") return add("add", {x, x}, true);
+    if (name == "mean_abs_normalize") return add("div", {x, add("mean", {add("abs", {x})})});
+    if (name == "rms_normalize") {
+      return add("div", {x, add("sqrt", {add("add_scalar", {add("mean", {add("square", {x})})})})});
     }
     if (name == "exclusive_cumsum") return add("sub", {add("cumsum", {x}), x});
     if (name == "reverse_cumsum") return add("flip", {add("cumsum", {add("flip", {x})})});
@@ -149,11 +188,24 @@ class Outliner {
   OpGraph out_;
   std::vector<Id> ids_;
   std::map<std::string, Id> known_;
-  std::map<Id, Id> sigmoids_;  // What a sigmoid is taken of.
+  std::map<Id, std::pair<std::string, std::vector<Id>>> made_;  // Operators with their operands.
+  std::map<Id, Id> sigmoids_;                                   // What a sigmoid is taken of.
 };
 
 }  // namespace
 
 std::string outline(const TensorGraph& graph) { return Outliner(graph).run(); }
+
+std::set<std::string> outline_operators(const TensorGraph& graph) { return Outliner(graph).operators(); }
+
+std::set<std::string> outline_operators(const Operator& op) {
+  TensorGraph graph;
+  Node input, node;
+  input.kind = Node::Kind::kInput;
+  for (int i = 0; i < op.arity; ++i) node.operands.push_back(graph.add(input));
+  node.op = &op;
+  graph.outputs = {graph.add(std::move(node))};
+  return outline_operators(graph);
+}
 
 }  // namespace tritonrl::graphs

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -108,5 +109,9 @@ struct TensorGraph {
 // dtypes, layout (views, permutations), in whether a layer has a bias, or in how an operator is written (x * sigmoid(x)
 // or silu). Wider than hash(): for keeping the graphs of one set of tasks out of another.
 std::string outline(const TensorGraph& graph);
+// The operators that an outline is made of, by its names: "clamp" for hardtanh, "silu" for x * sigmoid(x), {"mul",
+// "sigmoid"} for gate. Views, permutations, casts and constants are none.
+std::set<std::string> outline_operators(const TensorGraph& graph);
+std::set<std::string> outline_operators(const Operator& op);  // Of it alone.
 
 }  // namespace tritonrl::graphs

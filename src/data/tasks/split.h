@@ -40,6 +40,7 @@ struct SplitConfig {
 
 struct Splits {
   std::vector<Task> train, rl, heldout;  // Level 1, then level 2.
+  int64_t excluded_draws = 0;            // Of the stream they come from: graphs dropped for an exclusion.
 };
 
 // A task's graph hash, or its source's hash when it has none.

@@ -24,6 +24,8 @@ struct Recorded {
   std::string loose_graph;  // The same with constants left out as well.
   std::string outline;      // graphs::outline() of it; "calls:" and a hash of its operators' names where there is no
                             // such graph.
+  std::vector<std::string> operators = {};  // Of forward(), sorted: graphs::outline_operators() of it, or the names of
+                                            // its calls.
 
   bool operator==(const Recorded&) const = default;
   template <class Self, class V>
@@ -33,6 +35,7 @@ struct Recorded {
     v("graph", self.graph);
     v("loose_graph", self.loose_graph);
     v.optional("outline", self.outline);
+    v.optional("operators", self.operators);
   }
   std::string problem() const;
 };

@@ -418,15 +418,28 @@ RecordedGraph read_graph(const TraceFile& recorded) {
   }
 }
 
-std::string outline_of(const TraceFile& recorded) {
+Computed computed_by(const TraceFile& recorded) {
   RecordedGraph graph = read_graph(recorded);
-  if (graph.kind.empty()) return graphs::outline(graph.graph);
+  if (graph.kind.empty()) {
+    auto names = graphs::outline_operators(graph.graph);
+    return {graphs::outline(graph.graph), {names.begin(), names.end()}};
+  }
   const CaseTrace& trace = recorded.cases[0];
   std::multiset<std::string> calls;
   for (size_t i = trace.init_steps + trace.input_steps; i < trace.tape.size(); ++i) {
     if (!is_plumbing(trace.tape[i].op)) calls.insert(plain_name(trace.tape[i].op).first);
   }
-  return "calls:" + content_hash(join(std::vector<std::string>(calls.begin(), calls.end()), "\n"));
+  std::set<std::string> names;
+  for (const std::string& call : calls) {
+    std::string name = call.substr(0, call.find('.'));
+    if (const graphs::Operator* known = graphs::find_operator(name)) {
+      names.merge(graphs::outline_operators(*known));
+    } else {
+      names.insert(name);
+    }
+  }
+  return {"calls:" + content_hash(join(std::vector<std::string>(calls.begin(), calls.end()), "\n")),
+          {names.begin(), names.end()}};
 }
 
 }  // namespace tritonrl

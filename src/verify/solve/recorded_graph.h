@@ -32,8 +32,13 @@ struct RecordedGraph {
 // REQUIRES: a reference's trace with a case.
 RecordedGraph read_graph(const TraceFile& recorded);
 
-// graphs::outline() of its graph; where it has none, "calls:" and a hash of the operators that forward() calls.
+// What a reference computes: graphs::outline() and outline_operators() of its graph; where it has none, "calls:" and a
+// hash of the operators that forward() calls, and their names.
+struct Computed {
+  std::string outline;
+  std::vector<std::string> operators;  // Sorted.
+};
 // REQUIRES: as read_graph().
-std::string outline_of(const TraceFile& recorded);
+Computed computed_by(const TraceFile& recorded);
 
 }  // namespace tritonrl

@@ -169,7 +169,9 @@ std::map<std::string, std::string> recorded_outlines(Verifier& verifier, std::ve
     auto reference = verifier.record(tasks[i]);
     if (!reference->failure.empty()) return;
     tasks[i].recorded = describe(*reference->file.find("full"));
-    outlines[i] = tasks[i].recorded.outline = outline_of(reference->file);
+    Computed computed = computed_by(reference->file);
+    outlines[i] = tasks[i].recorded.outline = computed.outline;
+    tasks[i].recorded.operators = computed.operators;
   });
   std::map<std::string, std::string> out;
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -192,9 +194,8 @@ TEST_F(Solver, WhatIsRecordedIsKeptOutOfTheStream) {
   ASSERT_GT(excluded.size(), 100u);
   std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "excluded.jsonl";
   save_tasks(file, before);
-  config.exclude = file.string();
   config.seed = 6;
-  std::vector<Task> after = graphs::GraphStream(config).next(120);
+  std::vector<Task> after = graphs::GraphStream(config, load_exclusion(file)).next(120);
   int64_t shared = 0;
   for (const auto& [outline, source] : recorded_outlines(*verifier_, after)) {
     if (!excluded.count(outline)) continue;
@@ -202,14 +203,55 @@ TEST_F(Solver, WhatIsRecordedIsKeptOutOfTheStream) {
     ADD_FAILURE() << "drawn although excluded:\n" << source << "\n" << excluded[outline];
   }
   EXPECT_EQ(shared, 0);
-  config.exclude = "";  // Without it many come again.
-  std::vector<Task> open = graphs::GraphStream(config).next(120);
+  std::vector<Task> open = graphs::GraphStream(config).next(120);  // Without it many come again.
   for (const auto& [outline, source] : recorded_outlines(*verifier_, open)) shared += excluded.count(outline) > 0;
   EXPECT_GT(shared, 10);
   for (Task& task : before) task.recorded = {};
   save_tasks(file, before);
-  config.exclude = file.string();
-  EXPECT_THROW(graphs::GraphStream{config}, Error);
+  EXPECT_THROW(load_exclusion(file), Error);
+}
+
+TEST_F(Solver, RecordedTasksHaveTheOperatorsThatCouldBeDrawnAndNoneLeftOut) {
+  graphs::SynthConfig config;
+  config.seed = 9;
+  config.max_nodes = 4;
+  config.layer_share = 0.3;
+  config.dtypes = {"float32"};
+  config.leave_out = {"softmax", "sigmoid", "mish", "cumsum", "exclusive_cumsum", "reverse_cumsum", "max_pool2d"};
+  std::vector<Task> tasks = graphs::GraphStream(config).next(150);
+  recorded_outlines(*verifier_, tasks);
+  auto drawable = graphs::drawable_operators(config);
+  int64_t known = 0;
+  for (const Task& task : tasks) {
+    if (task.recorded.outline.rfind("outline:", 0) != 0) continue;
+    known += !task.recorded.operators.empty();
+    for (const std::string& name : task.recorded.operators) {
+      EXPECT_TRUE(drawable.contains(name)) << name << " in\n" << task.source;
+    }
+  }
+  EXPECT_GT(known, 100);
+  for (const std::string& name : config.leave_out) EXPECT_FALSE(drawable.contains(name));
+}
+
+// What the stream takes for an operator, a recorder takes for the same: else neither exclusion nor leave_out would
+// hold.
+TEST_F(Solver, SingleOperatorsAreRecordedUnderTheNamesOfTheirOutlines) {
+  graphs::SynthConfig config;
+  config.seed = 3;
+  config.dtypes = {"float32"};
+  config.writing = graphs::WritingStyle::kBare;
+  std::vector<Task> tasks = graphs::GraphStream(config).next_of_level(1, 400);
+  recorded_outlines(*verifier_, tasks);
+  std::set<std::string> compared;
+  for (const Task& task : tasks) {
+    const graphs::Operator* op = graphs::find_operator(task.name);
+    if (op == nullptr || task.recorded.outline.rfind("outline:", 0) != 0) continue;
+    if (task.name == "hinge_loss") continue;  // By mean or by sum.
+    auto expected = graphs::outline_operators(*op);
+    compared.insert(task.name);
+    EXPECT_EQ(task.recorded.operators, std::vector<std::string>(expected.begin(), expected.end())) << task.source;
+  }
+  EXPECT_GT(compared.size(), 100u);
 }
 
 TEST_F(Solver, TellsSizesApartThatAreAlikeByChance) {

@@ -30,6 +30,25 @@ struct DrawConfig {
 // Names of the fusions: "conv_bn_relu", "attention" ...
 const std::vector<std::string>& fusion_names();
 
+// A fusion by name, and its first nodes; -1 when they cannot be applied.
+struct Fusion {
+  const char* name;
+  int (*build)(Draft&);
+  bool of_long_rows = false;  // Drawn where long rows are.
+};
+const std::vector<Fusion>& fusions();
+
+// Inputs by what they stand for: rows (batch, features), tokens (batch, time, features), signals, images, volumes.
+int rows_input(Draft& d);
+int tokens_input(Draft& d);
+int signal_input(Draft& d);
+int image_input(Draft& d);
+int volume_input(Draft& d, bool positive = false);
+// An operator by its name, which there must be; applied to x with what it draws; x times y. -1 when it cannot be.
+const Operator& must(const char* name);
+int apply(Draft& draft, const char* name, int x);
+int matmul_of(Draft& d, int x, int y, bool transposed);
+
 // One draw; nothing when it came to a dead end: draw again with the next state of `rng`.
 std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng);
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "base/error.h"
 #include "data/synth/graph_synth.h"
 #include "data/tasks/task_facts.h"
@@ -80,7 +82,8 @@ TEST(LeaveOut, NoTaskHasTheOperatorsAloneOrInAGraph) {
   EXPECT_THAT(after, AllOf(Contains("conv2d"), Contains("linear"), Contains("relu"), Contains("sigmoid")));
   for (const Task& task : tasks) {
     EXPECT_EQ(task.name.find("swiglu"), std::string::npos) << "a named fusion with a silu";
-    EXPECT_EQ(task.source.find("softmax"), std::string::npos) << task.source;
+    const std::string code = std::regex_replace(task.source, std::regex("\"\"\"[^\"]*\"\"\""), "");
+    EXPECT_EQ(code.find("softmax"), std::string::npos) << "but for docstrings that lie: " << task.source;
   }
 }
 

@@ -41,11 +41,10 @@ std::string times(const std::string& a, const std::string& b) { return b == "1" 
 KernelText::KernelText(FileText& file, int kernel, std::string name)
     : file_(file), kernel_(kernel), name_(std::move(name)) {
   for (const char* word :
-       {"tl",      "triton",     "torch",   "pid",   "off",     "offs",   "mask",  "acc", "row", "cols",
-        "BLOCK",   "BLOCK_SIZE", "BM",      "BN",    "BK",      "ROWS",   "k",     "kd",  "kh",  "kw",
-        "ci",      "k0",         "v",       "ok",    "if",      "in",     "or",    "is",  "as",  "part",
-        "pid_m",   "pid_n",      "larger",  "steps", "k_total", "p_ok",   "c_ok",  "nd",  "nh",  "nw",
-        "smaller", "multiplied", "tiles_n", "id",    "pid_b",   "row_ok", "col_ok"}) {
+       {"tl",    "triton",     "torch",  "pid",     "off",        "offs",    "mask", "acc",   "row",    "cols",
+        "BLOCK", "BLOCK_SIZE", "BM",     "BN",      "BK",         "ROWS",    "k",    "kd",    "kh",     "kw",
+        "ci",    "k0",         "v",      "ok",      "if",         "in",      "or",   "is",    "as",     "part",
+        "pid_m", "pid_n",      "larger", "smaller", "multiplied", "tiles_n", "id",   "pid_b", "row_ok", "col_ok"}) {
     names_.insert(word);
   }
 }

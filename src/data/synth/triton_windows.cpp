@@ -319,6 +319,7 @@ std::string phased_gemm_conv(FileText& file, int index, std::vector<std::string>
   const Shape& from = graph[node.operands[0]].shape;
   const size_t dims = node.windows.size();
   KernelText kernel(file, index, kernel_name(file, plan, "conv_kernel"));
+  for (const char* own : {"steps", "k_total", "p_ok", "c_ok", "nd", "nh", "nw"}) CHECK(kernel.fresh(own) == own);
   auto read = file.windows.find(plan.anchor);
   std::string suffix = read != file.windows.end() ? read->second.suffix : index ? cat(index + 1) : "";
   std::string bm = kernel.constant("BM", cat(file.style.tile * 2)),

@@ -77,6 +77,10 @@ TEST(Writing, EveryHabitOccursAndNoneAlways) {
       {"a chain of modules", 0.01, 0.2, part("nn.Sequential(")},
       {"a class of its own", 0.005, 0.2, like("class (Block|Stage|Unit|Body|Inner|Core)\\(")},
       {"one name", 0.3, 0.9, like("\n        ([a-zA-Z_0-9]+) = .*\\b\\1\\b")},
+      {"docstrings that say nothing of shapes", 0.05, 0.35, like("any shape|\\(\\*\\)|\\(N, \\*\\)|the usual shape")},
+      {"docstrings of another time", 0.03, 0.3, like("\\(M, K\\)|\\(K, N\\)|\\(N, L, D\\)|\\(batch_size, 1\\)")},
+      {"dimensions from the end", 0.02, 0.3, part("dim=-1")},
+      {"dimensions from the front", 0.05, 0.5, like("dim=[1-4]")},
       {"named inputs", 0.2, 0.6, like("def get_inputs\\(\\):\n(    \"\"\".*\"\"\"\n)?    [a-zA-Z_0-9]+ = ")},
   };
   for (const Habit& habit : habits) {
@@ -248,12 +252,14 @@ TEST(Writing, InitKeepsTheOrderOfItsSource) {
                   [&](auto& name) { return std::find(solution.begin(), solution.end(), name) == solution.end(); });
     std::erase_if(solution, [&](auto& name) { return std::find(source.begin(), source.end(), name) == source.end(); });
     EXPECT_EQ(source, solution) << task.source << task.solution;
-    size_t layer = task.source.find(" = nn.Linear("), number = task.source.find("self.negative_slope = ");
-    if (layer == std::string::npos) layer = task.source.find(" = nn.Conv");
-    if (number == std::string::npos) number = task.source.find("_value = ");
-    size_t forward = task.source.find("class Model("), end = task.source.find("def forward(", forward);
-    if (layer > end || number > end || number < forward) continue;
-    ++(number < layer ? numbers_first : numbers_last);
+    size_t from = task.source.find("class Model("), end = task.source.find("def forward(", from);
+    const std::string init = task.source.substr(from, end - from);
+    std::smatch layer, number;
+    if (!std::regex_search(init, layer, std::regex("self\\.\\w+ = nn\\.[A-Z]")) ||
+        !std::regex_search(init, number, std::regex("self\\.(\\w+) = \\1\n"))) {
+      continue;
+    }
+    ++(number.position() < layer.position() ? numbers_first : numbers_last);
   }
   EXPECT_GT(numbers_last, numbers_first);
 }

@@ -16,7 +16,7 @@ import interpreter
 from failure import Failure, describe, is_out_of_memory, line_in_file
 from kernels import Rebuilder, decode_constant
 from trace_reader import unpack
-from wire import DTYPES, decode_argument, read_tensor
+from wire import DTYPES, decode_argument, operator_of, read_tensor
 
 GUARD = 256  # Elements on either side of a storage.
 ALIGN = 64   # Bytes.
@@ -113,8 +113,10 @@ class Walker:
             self._launch(step) if "launch" in step else self._call(step)
 
     def _call(self, step):
-        _, name, overload = (step["op"].split(".") + ["default"])[:3]
-        op = getattr(getattr(torch.ops.aten, name), overload)
+        op = operator_of(step["op"])
+        if op is None:
+            raise Failure("not_interpretable", "launch", f"the operator {step['op']} is not known here")
+        name = step["op"].split(".")[1]
         args = [decode_argument(arg, self._tensors) for arg in step["args"]]
         kwargs = {key: decode_argument(arg, self._tensors) for key, arg in step["kwargs"].items()}
         if name == "as_strided" and len(args) > 3:

@@ -354,7 +354,7 @@ inline TraceFile sample_trace_file() {
   };
   global("k", TraceGlobal::Kind::kJit).kernel = 0;
   global("BLOCK", TraceGlobal::Kind::kConstexpr).value = int_arg(64);
-  global("dtype", TraceGlobal::Kind::kValue).value = trace_arg(Kind::kTritonDtype, 0, "fp32");
+  global("dtype", TraceGlobal::Kind::kValue).value = trace_arg(Kind::kTritonDtype, 0, "float32");
   global("tl", TraceGlobal::Kind::kModule).path = "triton.language";
   TraceGlobal& member = global("exp", TraceGlobal::Kind::kMember);
   member.path = "triton.language.math";

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "verify/trace/specialisation.h"
 #include "verify/trace/trace_graph.h"
 
 namespace tritonrl {
@@ -139,6 +140,7 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
     auto parsed = parse_trace_file(std::make_shared<const std::string>(blob.tensors()));
     if (!parsed) return parsed.why;
     trace_ = std::move(*parsed.value);
+    check_specialisations(trace_);
     if (trace_.cases.size() + failed.size() != asked.size()) return "the trace has another number of cases";
     size_t next = 0;
     for (const CaseSpec& spec : cases_) {
@@ -173,7 +175,7 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
                {"init_inputs", list[0]["init_inputs"]},
                {"reference_parameters", list[0]["reference_parameters"]},
                {"cases", list},
-               {"arch", 90}};
+               {"arch", kArchitecture}};
   if (executor_->replays_init()) args["init"] = "tape";
   Blob blob;
   Finding ended = run_record(std::move(args), &blob);

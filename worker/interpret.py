@@ -46,8 +46,9 @@ class Poison:
 
 
 class Walker:
-    def __init__(self, case_trace, kernels, poison, backwards):
+    def __init__(self, case_trace, kernels, specs, poison, backwards):
         self._trace, self._kernels, self._poison, self._backwards = case_trace, kernels, poison, backwards
+        self._specs = specs
         self._values = {value["id"]: value for value in case_trace["values"]}
         self._tensors = {}
         self._guards = {}      # storage number -> (buffer, start of the zone, start of the data, bytes, zone, rim).
@@ -149,7 +150,9 @@ class Walker:
         arguments = {name: self._launch_argument(arg) for name, arg in step["args"]}
         grid = tuple(step["grid"])
         self.programs += math.prod(grid)
-        interpreter.launch(kernel, grid, arguments, self._backwards)
+        spec = step.get("spec")
+        signature = self._specs[spec].get("signature", {}) if spec is not None else {}
+        interpreter.launch(kernel, grid, arguments, signature, self._backwards)
         self._check_guards()
 
     def _launch_argument(self, arg):
@@ -232,7 +235,7 @@ def run(job, payload, blob, work):
     os.makedirs(folder, exist_ok=True)
     rebuilder = Rebuilder(trace["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
-    walker = Walker(case_trace, rebuilder, poison, backwards=args["poison"] % 2 == 1)
+    walker = Walker(case_trace, rebuilder, trace["specs"], poison, backwards=args["poison"] % 2 == 1)
     references, area = dict(args["parameters"]), memoryview(payload)[args["tensors"]:]
     for name, value_id, *_ in case_trace["parameters"]:
         walker.bind(value_id, read_tensor(references[name], area))

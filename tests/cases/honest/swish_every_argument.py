@@ -13,7 +13,7 @@ def swish(x):
 
 
 @triton.jit(do_not_specialize=["unspecialised"])
-def swish_kernel(pair, nothing, one, n, unspecialised, large: tl.int64, unsigned, small: tl.int8, half, infinite,
+def swish_kernel(pair, nothing, one, n, unspecialised, large: tl.int64, unsigned, small: tl.int8, flag, half, infinite,
                  narrow: tl.float32, FUNCTION: tl.constexpr, TYPE: tl.constexpr, SIZES: tl.constexpr,
                  NAME: tl.constexpr, ZERO: tl.constexpr, NONE: tl.constexpr):
     offsets = tl.program_id(0) * SIZES[0] + tl.arange(0, SIZES[0])
@@ -24,7 +24,7 @@ def swish_kernel(pair, nothing, one, n, unspecialised, large: tl.int64, unsigned
         y += tl.load(nothing + offsets)
     if NONE is None and NAME == "swish":
         y += ZERO
-    y += tl.where((large > 0) & (unsigned > 0) & (small < 0) & (unspecialised == 16), 0.0, 1.0)
+    y += tl.where((large > 0) & (unsigned > 0) & (small < 0) & (unspecialised == 16) & flag, 0.0, 1.0)
     tl.store(pair[0][1] + offsets * pair[1], y, mask=mask)
 
 
@@ -33,6 +33,6 @@ class ModelNew(nn.Module):
         y = torch.empty_like(x)
         n = x.numel()
         swish_kernel[(triton.cdiv(n, 128),)](
-            ((x, y), 1), None, 1, n, 16, 5, 1 << 63, -7, 0.5, float("inf"), narrow=0.5, FUNCTION=swish,
+            ((x, y), 1), None, 1, n, 16, 5, 1 << 63, -7, True, 0.5, float("inf"), narrow=0.5, FUNCTION=swish,
             TYPE=tl.float32, SIZES=(128, 2), NAME="swish", ZERO=-0.0, NONE=None, num_warps=2, num_stages=1)
         return y

@@ -58,8 +58,26 @@ def _checked_make_cubin(self, ptx, *rest):
     return _make_cubin(self, ptx, *rest)
 
 
-_make_cubin = CUDABackend.make_cubin
-CUDABackend.make_cubin = _checked_make_cubin
+def _noted_make_ttir(module, *rest):
+    global _rounds_products
+    module = _make_ttir(module, *rest)
+    _rounds_products = rounds_products(str(module))
+    return module
+
+
+_make_cubin, _make_ttir = CUDABackend.make_cubin, CUDABackend.make_ttir
+CUDABackend.make_cubin, CUDABackend.make_ttir = _checked_make_cubin, staticmethod(_noted_make_ttir)
+_rounds_products = True  # Of the kernel compiled last.
+
+
+def rounds_products(ttir):
+    """Does the compiled kernel multiply matrices, and round their elements first? Text that a kernel brings is within
+    quotes in its IR, and never begins a line."""
+    for line in re.findall(r"^ *%\S+ = (tt\.dot(?:_scaled)? .*)$", ttir, re.MULTILINE):
+        exact = line.startswith("tt.dot ") and "inputPrecision = " not in line and re.search(r" : tensor<\w+f(32|64)>", line)
+        if not exact:
+            return True
+    return False
 
 
 def run(job, payload, blob, work):
@@ -94,4 +112,4 @@ def run(job, payload, blob, work):
     constants = {name: arg for name, arg in spec["constants"].items() if "." not in name}
     entry = cubin_entry(spec["kernel"], source.signature, constants, kernel.metadata)
     blob.add_bytes(pack({"kernels": args["kernels"], "cubins": [{**entry, "tensor": kernel.kernel}], "cases": []}))
-    return {"seconds": seconds}
+    return {"seconds": seconds, "rounds_products": _rounds_products}

@@ -167,7 +167,6 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
   Finding ready = ask_for_reference();
   if (!ready.passed()) return ready;
   decided_.clear();
-  code_ = code;
   Json list = cases_to_record();
   Json args = {{"task_source", task_.source},
                {"candidate_source", code},
@@ -184,6 +183,19 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
   return why.empty() ? Finding() : Finding(Rule::kForgedResult, why);
 }
 
+// Asked of what the compiler made of the kernels: their text may say anything.
+bool Execution::multiplies(const CaseSpec& spec) const {
+  const CaseTrace* trace = trace_.find(spec.recorded_as());
+  if (!trace || !has_products(*reference_trace(spec))) return false;
+  for (const TraceStep& step : trace->tape) {
+    for (const TraceChoice& choice : step.choices) {
+      auto index = static_cast<size_t>(choice.spec);
+      if (index < kernels_.size() && kernels_[index] && kernels_[index]->rounds_products) return true;
+    }
+  }
+  return false;
+}
+
 Finding Execution::begin() { return end(executor_->begin(*reference_, trace_, kernels_)); }
 
 Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
@@ -192,7 +204,7 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   run.name = spec.recorded_as();
   run.values = spec.values;
   run.additional = spec.additional;
-  run.precision = precision_of(spec, code_);
+  run.precision = precision_of(spec, multiplies(spec));
   run.weight_seed = weight_seed_;
   run.input_seed = input_seed(spec, seed_index);
   run.poison = poison_.next_u64();

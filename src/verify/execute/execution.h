@@ -84,6 +84,7 @@ class Execution {
   // The reference's trace of a case; null where it has none.
   const CaseTrace* reference_trace(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }
   double growth(const CaseSpec& spec) const;
+  bool multiplies(const CaseSpec& spec) const;
   Json cases_to_record();
   // Why a trace cannot be honest; "" = it can. Decides the additional cases that it says the candidate fails in.
   std::string take(const Blob& blob, const Json& asked);
@@ -95,7 +96,6 @@ class Execution {
   Rng inputs_, poison_;
   std::unique_ptr<Executor> executor_;
   std::shared_ptr<const Reference> reference_;
-  std::string code_;
   TraceFile trace_;
   DecidedCases decided_;
   std::vector<CaseResult> results_;

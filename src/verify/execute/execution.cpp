@@ -56,12 +56,12 @@ void check_case(const CaseTrace& trace, const CaseTrace& reference, bool replays
 
 }  // namespace
 
-Execution::Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed,
+Execution::Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, WeightSeeds weights,
                      Rng inputs, Rng poison)
     : tools_(tools),
       task_(task),
       cases_(std::move(cases)),
-      weight_seed_(weight_seed),
+      weights_(weights),
       inputs_(inputs),
       poison_(poison),
       executor_(tools.executor()) {
@@ -87,7 +87,7 @@ Finding Execution::end(const JudgeAnswer& answer) {
 }
 
 Finding Execution::ask_for_reference() {
-  reference_ = tools_.references->ask(task_, cases_, weight_seed_);
+  reference_ = tools_.references->ask(task_, cases_, weights_.init);
   std::string blamed = tools_.references->blamed(reference_->key);
   if (!blamed.empty()) return unusable(blamed);
   if (reference_->failure.empty()) return {};
@@ -170,12 +170,15 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
   Json list = cases_to_record();
   Json args = {{"task_source", task_.source},
                {"candidate_source", code},
-               {"weight_seed", weight_seed_},
                {"init_inputs", list[0]["init_inputs"]},
                {"reference_parameters", list[0]["reference_parameters"]},
                {"cases", list},
                {"arch", kArchitecture}};
-  if (executor_->replays_init()) args["init"] = "tape";
+  if (executor_->replays_init()) {
+    args["init"] = "tape";  // Nothing is drawn.
+  } else {
+    args["weight_seed"] = weights_.init;
+  }
   Blob blob;
   Finding ended = run_record(std::move(args), &blob);
   if (!ended.passed()) return ended;
@@ -205,7 +208,8 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   run.values = spec.values;
   run.additional = spec.additional;
   run.precision = precision_of(spec, multiplies(spec));
-  run.weight_seed = weight_seed_;
+  run.weight_seed = weights_.init;
+  run.noise_seed = weights_.noise;
   run.input_seed = input_seed(spec, seed_index);
   run.poison = poison_.next_u64();
   // Programs run in order, backwards, in order, ...: what depends on the order shows up.
@@ -285,7 +289,8 @@ Finding Execution::time(double deadline_s) {
   JudgeTiming timing;
   timing.task = reference_->key;
   timing.name = spec.name;
-  timing.weight_seed = weight_seed_;
+  timing.weight_seed = weights_.init;
+  timing.noise_seed = weights_.noise;
   // The candidate's are those it was judged on last: a kernel that keeps answers from one run to the next could do so
   // between two readings too, and the answer is at hand.
   timing.candidate_seed = input_seed(spec, spec.input_seeds - 1);
@@ -308,7 +313,8 @@ Finding Execution::lint(double deadline_s, TaskFindings* found, size_t index, bo
     JudgeTiming what;
     what.task = reference_->key;
     what.name = spec.name;
-    what.weight_seed = weight_seed_;
+    what.weight_seed = weights_.init;
+    what.noise_seed = weights_.noise;
     what.reference_seed = input_seed(spec, other_seed ? 1 : 0);
     what.candidate_seed = input_seed(spec, other_seed ? 0 : 1);
     what.deadline_s = deadline_s;

@@ -139,6 +139,39 @@ int64_t count_compute_ops(const CaseTrace& trace) {
   return count;
 }
 
+bool draws_random_numbers(const CaseTrace& trace) {
+  static const std::set<std::string> names = {"rand",
+                                              "randn",
+                                              "randint",
+                                              "randperm",
+                                              "rand_like",
+                                              "randn_like",
+                                              "randint_like",
+                                              "normal",
+                                              "uniform",
+                                              "bernoulli",
+                                              "random",
+                                              "exponential",
+                                              "cauchy",
+                                              "log_normal",
+                                              "geometric",
+                                              "multinomial",
+                                              "poisson",
+                                              "binomial",
+                                              "dropout",
+                                              "native_dropout",
+                                              "alpha_dropout",
+                                              "feature_dropout",
+                                              "feature_alpha_dropout",
+                                              "rrelu_with_noise"};
+  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
+    std::string name = call_name(trace.tape[at].op);
+    if (!name.empty() && name.back() == '_') name.pop_back();
+    if (names.count(name) > 0) return true;
+  }
+  return false;
+}
+
 bool has_products(const CaseTrace& trace) {
   static const std::set<std::string> names = {
       "mm",   "bmm",      "matmul",    "addmm",     "addbmm",   "baddbmm",       "mv",           "addmv",        "dot",

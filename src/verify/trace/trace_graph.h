@@ -29,6 +29,9 @@ int64_t count_compute_ops(const CaseTrace& trace);
 // Does forward() multiply matrices, as such or within a convolution, an attention or a recurrent layer?
 bool has_products(const CaseTrace& trace);
 
+// Does forward() draw random numbers (dropout that is on, say)? Then no answer is the right one.
+bool draws_random_numbers(const CaseTrace& trace);
+
 // The level rule (docs/data.md): 1 compute op -> 1, up to kMaxFusion -> 2, more -> 3. Without any: 1.
 constexpr int64_t kMaxFusion = 10;
 int level_of(int64_t compute_ops);

@@ -95,7 +95,7 @@ int run(int argc, char** argv) {
     Finding ended;
     if (!reference->failure.empty()) ended = {Rule::kReferenceFailed, reference->failure};
     if (ended.passed() && !record_only) {
-      Execution path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
+      Execution path(tools, row.task, {{"full", {}, false, seeds}}, {77, 78}, Rng(1).at(row.task.id), Rng(2));
       began = now_s();
       ended = path.record(row.task.source + "\n\nclass ModelNew(Model):\n    pass\n",
                           [&](Json args, Blob* blob) { return record(*pool, std::move(args), blob); });
@@ -114,7 +114,7 @@ int run(int argc, char** argv) {
       }
     }
     if (ended.passed() && lint) {
-      Execution path(tools, row.task, {{"full", {}, false, seeds}}, 77, Rng(1).at(row.task.id), Rng(2));
+      Execution path(tools, row.task, {{"full", {}, false, seeds}}, {77, 78}, Rng(1).at(row.task.id), Rng(2));
       TaskFindings found;
       began = now_s();
       ended = path.lint(30, &found);

@@ -115,6 +115,7 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
     }
     if (!verdict.is_harness_fault()) {
       std::string said = feedback_text(public_part(verdict), 4000), value = verdict.finding().secret.expected;
+      EXPECT_EQ(said, printable(said)) << cases[i].name;
       EXPECT_FALSE(said.empty()) << cases[i].name;
       if (value.find('.') != std::string::npos) {
         ++secrets;
@@ -124,6 +125,7 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
     for (const StageResult& stage : verdict.stages) {
       std::string message = human_text(stage.finding);
       EXPECT_EQ(message.find(source_dir()), std::string::npos) << cases[i].name << ": " << message;
+      EXPECT_EQ(message, printable(message)) << cases[i].name;
       if (stage.outcome() == Outcome::kTimeout) continue;
       time[stage.stage].first += stage.seconds;
       time[stage.stage].second += 1;

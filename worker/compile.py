@@ -7,6 +7,7 @@ import re
 import time
 
 import triton
+from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler.compiler import ASTSource
@@ -45,12 +46,36 @@ def _where(error, entries):
     return found
 
 
+# Memory that outlives a run of a kernel tells the next run about it: variables, and local and shared memory, which nobody
+# clears between launches. Registers, and what the kernel is given, are all that assembly may use.
+_MEMORY = re.compile(r"""
+    \.(shared|local)\b                                                    # Of either kind, declared or reached for.
+    | (?<![\w.$])\.(global|const|extern|weak|common|visible|func|entry|section|file|tex|alias)\b  # A declaration.
+    | (?<![\w.$%])(cvta|alloca|stacksave|stackrestore|mapa|ldmatrix|stmatrix|movmatrix|mbarrier|cp|wgmma|tcgen05|getctarank)\b
+    | %\w*smem\w*
+    """, re.VERBOSE)
+# The text is what the assembler gets but for "$0", "${0:w}" and "$$": other escapes can put words together.
+_ESCAPES = re.compile(r"\$(?!\d|\$|\{\d+(:\w+)?\})")
+
+
+def check_assembly(text):
+    """Raises Failure for inline assembly that has memory of its own."""
+    if _MEMORY.search(text):
+        raise Failure("kernel_memory", "compile", "inline assembly declares memory, or uses shared or local memory")
+    if _ESCAPES.search(text) or re.search(r"^\s*#", text, re.MULTILINE):
+        raise Failure("kernel_memory", "compile", "inline assembly that is put together by the assembler")
+
+
 def _check_ptx(ptx):
-    """Triton declares what it needs in front of the first function. Behind that, only inline assembly can declare memory
-    that would outlast a run of the kernel, and tell the next one about it."""
+    """Triton declares what it needs in front of the first function. Behind that, nobody declares what outlasts a run."""
     body = re.search(r"^\{", ptx, re.MULTILINE)
     if body and re.search(r"(?<![\w.$])\.(global|const|extern|weak|common)\b", ptx[body.start():]):
         raise Failure("kernel_memory", "compile", "inline assembly declares memory of its own")
+
+
+def _checked_inline_asm(builder, text, *rest):
+    check_assembly(text)
+    return _create_inline_asm(builder, text, *rest)
 
 
 def _checked_make_cubin(self, ptx, *rest):
@@ -58,8 +83,28 @@ def _checked_make_cubin(self, ptx, *rest):
     return _make_cubin(self, ptx, *rest)
 
 
-_make_cubin = CUDABackend.make_cubin
-CUDABackend.make_cubin = _checked_make_cubin
+def _noted_make_ttir(module, *rest):
+    global _rounds_products
+    module = _make_ttir(module, *rest)
+    _rounds_products = rounds_products(str(module))
+    return module
+
+
+_make_cubin, _make_ttir = CUDABackend.make_cubin, CUDABackend.make_ttir
+CUDABackend.make_cubin, CUDABackend.make_ttir = _checked_make_cubin, staticmethod(_noted_make_ttir)
+_create_inline_asm = ir.builder.create_inline_asm
+ir.builder.create_inline_asm = _checked_inline_asm
+_rounds_products = True  # Of the kernel compiled last.
+
+
+def rounds_products(ttir):
+    """Does the compiled kernel multiply matrices, and round their elements first? Text that a kernel brings is within
+    quotes in its IR, and never begins a line."""
+    for line in re.findall(r"^ *%\S+ = (tt\.dot(?:_scaled)? .*)$", ttir, re.MULTILINE):
+        exact = line.startswith("tt.dot ") and "inputPrecision = " not in line and re.search(r" : tensor<\w+f(32|64)>", line)
+        if not exact:
+            return True
+    return False
 
 
 def run(job, payload, blob, work):
@@ -94,4 +139,4 @@ def run(job, payload, blob, work):
     constants = {name: arg for name, arg in spec["constants"].items() if "." not in name}
     entry = cubin_entry(spec["kernel"], source.signature, constants, kernel.metadata)
     blob.add_bytes(pack({"kernels": args["kernels"], "cubins": [{**entry, "tensor": kernel.kernel}], "cases": []}))
-    return {"seconds": seconds}
+    return {"seconds": seconds, "rounds_products": _rounds_products}

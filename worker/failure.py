@@ -19,10 +19,23 @@ class Failure(BaseException):
         self.rule, self.phase, self.message, self.kernel, self.line = rule, phase, message, kernel, line
 
     def to_json(self):
-        json = {"rule": self.rule, "phase": self.phase, "message": self.message}
+        json = {"rule": self.rule, "phase": self.phase, "message": sendable(self.message)[-MAX_MESSAGE:]}
         if self.kernel:
-            json.update(kernel=self.kernel[:200], line=self.line)
+            json.update(kernel=sendable(self.kernel)[:200], line=self.line)
         return json
+
+
+def sendable(text):
+    """Text that UTF-8 can hold: lone surrogates as they are written in Python."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def said(error):
+    """What an error says of itself; its class may be the candidate's own."""
+    try:
+        return str(error)
+    except BaseException as other:
+        return f"<an error whose text raises {type(other).__name__}>"
 
 
 def line_in_file(entry, line):
@@ -54,7 +67,7 @@ def describe(error, path, work=""):
         texts = []
         while cause is not None and id(cause) not in seen:
             seen.add(id(cause))
-            texts.append(f"{type(cause).__name__}: {cause}")
+            texts.append(f"{type(cause).__name__}: {said(cause)}")
             cause = cause.__cause__
         lines += lines_of_causes(texts)
     return scrub("\n".join(lines[-12:]), work)
@@ -81,5 +94,5 @@ def lines_of_causes(texts):
 
 
 def is_out_of_memory(error):
-    text = str(error)
+    text = said(error)
     return isinstance(error, MemoryError) or "DefaultCPUAllocator" in text or "Cannot allocate memory" in text

@@ -16,7 +16,7 @@ import interpreter
 from failure import Failure, describe, is_out_of_memory, line_in_file
 from kernels import Rebuilder, decode_constant
 from trace_reader import unpack
-from wire import DTYPES, decode_argument, read_tensor
+from wire import DTYPES, decode_argument, operator_of, read_tensor
 
 GUARD = 256  # Elements on either side of a storage.
 ALIGN = 64   # Bytes.
@@ -46,8 +46,9 @@ class Poison:
 
 
 class Walker:
-    def __init__(self, case_trace, kernels, poison, backwards):
+    def __init__(self, case_trace, kernels, specs, poison, backwards):
         self._trace, self._kernels, self._poison, self._backwards = case_trace, kernels, poison, backwards
+        self._specs = specs
         self._values = {value["id"]: value for value in case_trace["values"]}
         self._tensors = {}
         self._guards = {}      # storage number -> (buffer, start of the zone, start of the data, bytes, zone, rim).
@@ -113,8 +114,10 @@ class Walker:
             self._launch(step) if "launch" in step else self._call(step)
 
     def _call(self, step):
-        _, name, overload = (step["op"].split(".") + ["default"])[:3]
-        op = getattr(getattr(torch.ops.aten, name), overload)
+        op = operator_of(step["op"])
+        if op is None:
+            raise Failure("not_interpretable", "launch", f"the operator {step['op']} is not known here")
+        name = step["op"].split(".")[1]
         args = [decode_argument(arg, self._tensors) for arg in step["args"]]
         kwargs = {key: decode_argument(arg, self._tensors) for key, arg in step["kwargs"].items()}
         if name == "as_strided" and len(args) > 3:
@@ -147,7 +150,9 @@ class Walker:
         arguments = {name: self._launch_argument(arg) for name, arg in step["args"]}
         grid = tuple(step["grid"])
         self.programs += math.prod(grid)
-        interpreter.launch(kernel, grid, arguments, self._backwards)
+        spec = step.get("spec")
+        signature = self._specs[spec].get("signature", {}) if spec is not None else {}
+        interpreter.launch(kernel, grid, arguments, signature, self._backwards)
         self._check_guards()
 
     def _launch_argument(self, arg):
@@ -230,7 +235,7 @@ def run(job, payload, blob, work):
     os.makedirs(folder, exist_ok=True)
     rebuilder = Rebuilder(trace["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
-    walker = Walker(case_trace, rebuilder, poison, backwards=args["poison"] % 2 == 1)
+    walker = Walker(case_trace, rebuilder, trace["specs"], poison, backwards=args["poison"] % 2 == 1)
     references, area = dict(args["parameters"]), memoryview(payload)[args["tensors"]:]
     for name, value_id, *_ in case_trace["parameters"]:
         walker.bind(value_id, read_tensor(references[name], area))

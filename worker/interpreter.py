@@ -6,7 +6,6 @@
 # leaves them raises MemoryFault instead of reading whatever lies there. Where Python means another thing than the
 # compiler (and, or, not, minimum of NaN, casts of large numbers), the compiler is followed: a kernel must not be able
 # to tell who runs it.
-import ast
 import bisect
 import inspect
 
@@ -19,15 +18,13 @@ from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter as shipped
 from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
 
+import compiled_python
+from compiled_python import BeyondInterpreter, argument, constant
 from races import Race, Races, Span
 
 
 class MemoryFault(Exception):
     """A program touched memory outside of every tensor."""
-
-
-class BeyondInterpreter(Exception):
-    """Fine on a GPU perhaps, but not here."""
 
 
 class Memory:
@@ -192,7 +189,7 @@ def _wrap_libdevice():
 
         def call(*args, _function=function, **kwargs):
             kwargs["_semantic"] = shipped.interpreter_semantic
-            return _function(*[_constant(a) for a in args], **kwargs)
+            return _function(*[constant(a) for a in args], **kwargs)
         setattr(cuda_libdevice, name, call)
     for name, function in inspect.getmembers(generic_libdevice, inspect.isfunction):
         if hasattr(cuda_libdevice, name):
@@ -212,83 +209,11 @@ def _numpy_dtype(kind, _plain=shipped._get_np_dtype):
     return _NUMPY_DTYPES[name]
 
 
-def _constant(value):
-    return value.value if isinstance(value, tl.constexpr) else value
-
-
 def _call_helper(self, *args, **kwargs):
     return self.rewrite()(*args, **kwargs)
 
 
-class _Logic(ast.NodeTransformer):
-    """`a and b` of tensors is elementwise, and so are `or` and `not`; of plain values they are Python's."""
-
-    def visit_BoolOp(self, node):
-        self.generic_visit(node)
-        name = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
-        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        return self._call("combine", ast.Constant(name), *[ast.Lambda(nothing, value) for value in node.values])
-
-    def visit_UnaryOp(self, node):
-        self.generic_visit(node)
-        return self._call("negate", node.operand) if isinstance(node.op, ast.Not) else node
-
-    def _condition(self, node):
-        self.generic_visit(node)
-        node.test = self._call("condition", node.test)
-        return node
-    visit_If = visit_While = visit_IfExp = _condition
-
-    def visit_Assert(self, node):
-        self.generic_visit(node)
-        node.test = self._call("every", node.test)
-        return node
-
-    @staticmethod
-    def _call(name, *arguments):
-        semantic = ast.Name("interpreter_semantic", ast.Load())
-        return ast.Call(ast.Attribute(semantic, name, ast.Load()), list(arguments), [])
-
-
-def _combine(method, *thunks):
-    tensors, value = [], None
-    for thunk in thunks:
-        value = thunk()
-        if isinstance(value, tl.tensor):
-            tensors.append(value)
-        elif bool(_constant(value)) == (method == "logical_or"):
-            return value
-    if not tensors:
-        return value
-    out = tensors.pop()
-    while tensors:
-        out = getattr(tensors.pop(), method)(out)
-    return out
-
-
-def _negate(value):
-    return shipped.interpreter_semantic.not_(value) if isinstance(value, tl.tensor) else not _constant(value)
-
-
-def _condition(value):
-    if isinstance(value, tl.tensor) and value.type.is_block():
-        raise BeyondInterpreter("a block of values is used as one condition")
-    return bool(_constant(value))
-
-
-def _every(value):
-    return bool(value.handle.data.all()) if isinstance(value, tl.tensor) else bool(_constant(value))
-
-
 def _follow_the_compiler():
-    plain = shipped.FunctionRewriter._transform_ast
-
-    def transform(self, source):
-        return ast.fix_missing_locations(_Logic().visit(plain(self, source)))
-    shipped.FunctionRewriter._transform_ast = transform
-    for function in (_combine, _negate, _condition, _every):
-        setattr(shipped.interpreter_semantic, function.__name__[1:], function)
-
     InterpreterBuilder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
     InterpreterBuilder.create_maxnumf = lambda self, a, b: self.binary_op(a, b, np.fmax)
 
@@ -327,18 +252,20 @@ def install():
     InterpreterBuilder.create_erf = erf
     _wrap_libdevice()
     _follow_the_compiler()
+    compiled_python.install()
     for module in (tl.standard, tl.random):
         for member in list(vars(module).values()):
             if isinstance(member, InterpretedFunction):
                 member.rewrite()
 
 
-def launch(kernel, grid, arguments, backwards=False):
-    """Runs every program of one launch. `arguments`: {parameter: tensor or scalar}, compile-time ones included."""
+def launch(kernel, grid, arguments, signature, backwards=False):
+    """Runs every program of one launch. `arguments`: {parameter: tensor or scalar}, compile-time ones included;
+    `signature`: their types as the kernel was specialised for them, where that is known."""
     function = kernel.rewrite()
     annotations = {name: triton.runtime.jit._normalize_ty(kind) for name, kind in function.__annotations__.items()}
-    prepared = {name: value if annotations.get(name) == "constexpr" else shipped._implicit_cvt(value)
-                for name, value in arguments.items()}
+    annotated = {name: kind for name, kind in annotations.items() if kind == "constexpr"}
+    prepared = {name: argument(value, signature.get(name, annotated.get(name))) for name, value in arguments.items()}
     builder = shipped.interpreter_builder
     builder.set_grid_dim(*grid)
     memory.races.begin_launch()

@@ -19,6 +19,7 @@ from triton.runtime.jit import ConstexprFunction, JITFunction, get_jit_fn_file_l
 from failure import Failure
 from kernel_rules import builtins_for, check_kernel, check_member, is_plain_text
 from tape import encode
+from trace_format import TRITON_DTYPES
 from wire import DTYPES
 
 MODULES = frozenset((
@@ -27,7 +28,8 @@ MODULES = frozenset((
     "triton.language.extra.cuda", "triton.language.extra.cuda.libdevice", "math",
     "torch._inductor.runtime.triton_helpers"))
 
-TRITON_NAMES = {str(kind): name for name, kind in vars(tl).items() if type(kind) is tl.dtype}  # "fp32" -> "float32".
+TRITON_TYPES = {name: getattr(tl, name) for name in TRITON_DTYPES}
+TRITON_NAMES = {str(kind): name for name, kind in TRITON_TYPES.items()}  # "fp32" -> "float32".
 
 
 def base_function(kernel):
@@ -57,10 +59,7 @@ def encode_constant(value, kernels):
 def decode_constant(arg, functions=()):
     (kind, body), = arg.items()
     if kind == "dtype":
-        value = getattr(tl, body[3:], None) if body.startswith("tl.") else DTYPES[body]
-        if not isinstance(value, (tl.dtype, torch.dtype)):
-            raise ValueError(f"{body} is no dtype")
-        return value
+        return TRITON_TYPES[body[3:]] if body.startswith("tl.") else DTYPES[body]
     if kind == "l":
         return tuple(decode_constant(item, functions) for item in body)
     if kind == "s" and body.startswith("jit:"):

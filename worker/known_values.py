@@ -6,7 +6,7 @@
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from wire import call
+from wire import call, operator_of
 
 MAX_ELEMENTS = 4096
 
@@ -40,9 +40,8 @@ class KnownValues:
                 self._forget(value)
             return
         outs = list(_ids(step["out"]))
-        _, name, overload = step["op"].split(".")
-        op = getattr(getattr(torch.ops.aten, name, None), overload, None)
-        if op is not None and not self._evaluate(op, name, step, outs):
+        op = operator_of(step["op"])
+        if op is not None and not self._evaluate(op, step["op"].split(".")[1], step, outs):
             for value in outs + (list(_tensors(step["args"])) if op._schema.is_mutable else []):
                 self._forget(value)
 

@@ -10,6 +10,7 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
+from triton._utils import BITWIDTH_DICT, canonicalize_dtype
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import fake_cuda
@@ -99,6 +100,14 @@ def decode_spec(spec, function, functions):
             {_unpath(names, path): [list(pair) for pair in pairs] for path, pairs in spec["attrs"].items()})
 
 
+def _fits(number, kind):
+    """May an integer be given where a parameter is annotated as `kind` ("i32", "u64", ...)?"""
+    if kind[:1] not in ("i", "u"):
+        return True
+    bits = BITWIDTH_DICT[kind]
+    return 0 <= number < 1 << bits if kind[0] == "u" else -(1 << bits - 1) <= number < 1 << bits - 1
+
+
 class Session:
     def __init__(self, source_path=""):
         self.kernels = KernelTable()
@@ -160,6 +169,9 @@ class Session:
         if isinstance(value, torch.Tensor):
             if fake_cuda.on_host(value):
                 raise ValueError(f"Pointer argument (at {index}) cannot be accessed from Triton (cpu tensor?)")
+            said = parameter.annotation_type
+            if said[:1] == "*" and said.lstrip("*k") != canonicalize_dtype(value.dtype):
+                self.recorder.refuse("launch", f"argument {parameter.name} is annotated {said} and given {value.dtype}")
             return {"t": self.recorder.value(value)}
         if isinstance(value, TensorDescriptor):
             return {"desc": {**self._argument(index, parameter, value.base), "padding": value.padding,
@@ -169,6 +181,8 @@ class Session:
             tensor = self.recorder.tensor_at(value)
             if tensor is not None:
                 return {"t": self.recorder.value(tensor)}
+        if type(value) is int and not _fits(value, parameter.annotation_type):
+            raise OverflowError(f"argument {parameter.name}: {value} is no {parameter.annotation_type}")
         if hasattr(value, "data_ptr"):
             self.recorder.refuse("launch", f"argument {parameter.name}: a {type(value).__name__} cannot be recorded")
         if isinstance(value, (tuple, list)):

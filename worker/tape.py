@@ -27,6 +27,7 @@ UNSUPPORTED_ERRORS = (fakes.UnsupportedFakeTensorException, fakes.UnsupportedOpe
 DROPOUTS = frozenset(f"aten::{name}{end}" for name in ("dropout", "feature_dropout", "alpha_dropout",
                                                        "feature_alpha_dropout") for end in ("", "_"))
 ADDRESS_BASE = 0x7F10_0000_0000
+MAX_TABLE = 1 << 16  # Elements of a constant that may be addresses.
 SECTION = 512  # Virtual addresses of storages are multiples of it, as a CUDA allocator's are.
 
 
@@ -109,7 +110,19 @@ class Recorder(TorchDispatchMode):
                 return alias
         raise Failure("not_recordable", self.phase, "a tensor was re-interpreted behind the recorder's back")
 
+    def _no_addresses(self, real):
+        """Addresses here are made up, and only arguments of launches are mapped back: a table of them leads nowhere."""
+        if real.dtype == torch.int64 and 0 < real.numel() <= MAX_TABLE:
+            with _disable_current_modes(), torch._C.DisableTorchFunction():
+                inside = ((real >= ADDRESS_BASE) & (real < self._next_address)).any().item()
+            if inside:
+                self._refuse_table()
+
+    def _refuse_table(self):
+        self.refuse(self.phase, "a table of addresses in a tensor cannot be recorded")
+
     def _constant(self, real):
+        self._no_addresses(real)
         fake = self.fake_mode.from_tensor(real)
         if self._by_tensor.get(id(fake)) is None and self._storages.get(fake.untyped_storage()._cdata) is None:
             self.parameter(f"constant.{len(self.constants)}", fake)
@@ -222,6 +235,7 @@ class Recorder(TorchDispatchMode):
             if out is not NotImplemented:
                 return out
         if name in ("aten::lift_fresh", "aten::lift_fresh_copy", "aten::lift") and not is_fake(args[0]):
+            self._no_addresses(args[0])
             if self.all_on_cuda and args[0].dim() == 0:
                 with _disable_current_modes():
                     number = args[0].item()
@@ -292,6 +306,8 @@ class Recorder(TorchDispatchMode):
             value = self.value(arg)
             tensors.append(self.fake_of(arg))
             return {"t": value}
+        if type(arg) is int and ADDRESS_BASE <= arg < self._next_address:
+            self._refuse_table()
         return encode(arg, lambda item: self._argument(item, tensors))
 
     def _results(self, out, host):

@@ -18,6 +18,11 @@ NEST = ("id", "value", "list", "tuple", "dict")
 GLOBALS = ("jit", "constexpr", "value", "module", "member", "opaque")
 DECORATORS = ("jit", "constexpr_function")
 PADDINGS = ("zero", "nan")
+LAYOUTS = ("strided",)
+MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+TRITON_DTYPES = ("bfloat16", "float16", "float32", "float64", "float8e4b15", "float8e4b8", "float8e4nv", "float8e5",
+                 "float8e5b16", "int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "void")
+OPERATOR = re.compile(r"aten\.(?!from_file\.)\w+\.[A-Za-z0-9]\w*", re.ASCII)  # A namespace, a name and an overload.
 (NONE, TENSOR, INT, FLOAT, BOOL, TEXT, LIST, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, TRITON_DTYPE, FUNCTION, DESCRIPTOR,
  UNSIGNED) = range(15)
 
@@ -86,6 +91,11 @@ class _Writer:
             _refuse("so much plain data")
         self.text(text, most, "plain data")
 
+    def word(self, value, known):
+        if value not in known:
+            _refuse(f"tensors of {value}")
+        self.text(value)
+
     def bytes(self, tensor):
         if isinstance(tensor, dict):
             tensor = self._area[tensor["offset"]:tensor["offset"] + tensor["nbytes"]]
@@ -131,9 +141,12 @@ class _Writer:
         elif kind == "s" and functions and body in self._functions:
             self.tag(FUNCTION)
             self.u32(self._functions[body])
-        elif kind in ("s", "layout", "memory_format"):
-            self.tag({"s": TEXT, "layout": LAYOUT, "memory_format": MEMORY_FORMAT}[kind])
+        elif kind == "s":
+            self.tag(TEXT)
             self.text(body, MAX_TEXT, "an argument")
+        elif kind in ("layout", "memory_format"):
+            self.tag({"layout": LAYOUT, "memory_format": MEMORY_FORMAT}[kind])
+            self.word(body, {"layout": LAYOUTS, "memory_format": MEMORY_FORMATS}[kind])
         elif kind == "l":
             if depth == MAX_ARG_DEPTH:
                 _refuse("an argument nested so deeply")
@@ -152,7 +165,7 @@ class _Writer:
     def dtype_arg(self, name):
         if name.startswith("tl."):
             self.tag(TRITON_DTYPE)
-            self.text(name[3:], MAX_TEXT)
+            self.word(name[3:], TRITON_DTYPES)
         else:
             self.tag(DTYPE)
             self.dtype(name)
@@ -287,6 +300,8 @@ class _Writer:
             self.list(step.get("choices") or [step], self.choice, "configurations of a launch", MAX_CHOICES)
             return
         self.u8(0)
+        if not OPERATOR.fullmatch(step["op"]):
+            _refuse(f"the operator {step['op'][:80]}")
         self.text(step["op"], MAX_OP)
         self.list(step["args"], self.arg, "arguments")
         self.named(step["kwargs"].items(), functions=False)

@@ -120,6 +120,7 @@ def _record(folder):
     import compile
     import fake_cuda
     import inductor_shim
+    import own_operators
     import record
     import session
     import stub_driver
@@ -127,6 +128,7 @@ def _record(folder):
     fake_cuda.install()
     stub_driver.install()
     inductor_shim.install()
+    own_operators.install()
     record.run({"args": _ARGS}, b"", BlobWriter(), folder)
     real = {**_ARGS, "reference_parameters": []}  # Once more with a real __init__.
     record.run({"args": real}, b"", BlobWriter(), folder)

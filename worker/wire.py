@@ -7,9 +7,12 @@ import struct
 import torch
 
 from failure import Failure
+from trace_format import LAYOUTS, MEMORY_FORMATS, OPERATOR
 
 DTYPES = {name: getattr(torch, name) for name in (
     "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool")}
+WORDS = {"layout": {name: getattr(torch, name) for name in LAYOUTS},
+         "memory_format": {name: getattr(torch, name) for name in MEMORY_FORMATS}}
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
@@ -48,9 +51,19 @@ def decode_argument(arg, tensors):
         return DTYPES[body]
     if kind == "device":
         return torch.device("cpu")
-    if kind in ("layout", "memory_format"):
-        return getattr(torch, body)
+    if kind in WORDS:
+        return WORDS[kind][body]
     return float(body) if kind == "f" else body
+
+
+def operator_of(text):
+    """The overload that a step names; None for what is no operator. Nothing but operators can be reached by a name."""
+    if not OPERATOR.fullmatch(text):
+        return None
+    _, name, overload = text.split(".")
+    packet = getattr(torch.ops.aten, name, None)
+    op = getattr(packet, overload, None) if isinstance(packet, torch._ops.OpOverloadPacket) else None
+    return op if isinstance(op, torch._ops.OpOverload) else None
 
 
 def call(op, step, tensors):

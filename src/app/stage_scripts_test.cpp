@@ -136,9 +136,10 @@ class Actor {
       TraceFile file;
       Json failures = Json::array();
       for (size_t i = 0; i <= kOwnTrace.size(); ++i) {  // A kernel's specialisation for each.
-        file.specs.push_back({});
-        file.specs.back().kernel = 0;
-        file.specs.back().json = {{"kernel", 0}, {"key", cat("k", i)}, {"constants", {{"CASE", {{"i", i}}}}}};
+        file.specs.push_back(with_specs(file_of({small_trace()})).specs[0]);
+        Json& spec = file.specs.back().json;
+        spec["signature"]["CASE"] = "constexpr";
+        spec["constants"]["CASE"] = {{"i", i}};
       }
       file.kernels = with_specs(file_of({})).kernels;
       for (const Json& spec : job.args["cases"]) {
@@ -150,7 +151,9 @@ class Actor {
           continue;
         }
         CaseTrace trace = with_specs(file_of({small_trace(name, {4})})).cases[0];
-        trace.tape[1].choices[0].spec = own == kOwnTrace.end() ? 0 : own - kOwnTrace.begin() + 1;
+        TraceChoice& choice = trace.tape[1].choices[0];
+        choice.spec = own == kOwnTrace.end() ? 0 : own - kOwnTrace.begin() + 1;
+        choice.args.emplace_back("CASE", int_arg(choice.spec));
         if (what == "library call") {
           trace.tape.push_back(call_step("aten.mul_.Tensor", {1}, 1));
           trace.tape.back().args.push_back(float_arg(1));

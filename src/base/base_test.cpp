@@ -116,6 +116,26 @@ TEST(Text, InvalidUtf8IsReplaced) {
   EXPECT_EQ(valid_utf8("\xed\xa0\x80").size(), 9u);  // A surrogate is three bad bytes.
 }
 
+TEST(Text, PrintableShowsWhatItIs) {
+  EXPECT_EQ(printable(std::string("nul\0esc\x1b[2J\x7f", 12)), "nul[U+0000]esc[U+001B][2J[U+007F]");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "2J"),
+            "[U+009B]2J");  // ESC [ in one character.
+  EXPECT_EQ(printable("a\xE2\x80\xAE"
+                      "b"),
+            "a[U+202E]b");                                                   // Right-to-left override.
+  EXPECT_EQ(printable("x\xE2\x81\xA6y\xE2\x81\xA9"), "x[U+2066]y[U+2069]");  // Isolates.
+  EXPECT_EQ(printable("a\xE2\x80\x8B"
+                      "b"),
+            "a[U+200B]b");                                // Zero-width space.
+  EXPECT_EQ(printable("\xF3\xA0\x81\x81"), "[U+E0041]");  // A tag: an A that nobody sees.
+  EXPECT_EQ(printable("\xEF\xBF\xBF\xF0\x9F\xBF\xBE"), "[U+FFFF][U+1FFFE]");
+  EXPECT_EQ(printable("gr\xC3\xBC\xC3\x9F \xE6\xBC\xA2 \xF0\x9F\x98\x80"),
+            "gr\xC3\xBC\xC3\x9F \xE6\xBC\xA2 \xF0\x9F\x98\x80");
+  EXPECT_EQ(printable("one\r\ntwo\rthree\tfour"), "one\ntwo[U+000D]three\tfour");
+  EXPECT_EQ(printable("\xff"), "\xEF\xBF\xBD");
+}
+
 TEST(Text, Helpers) {
   EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
   EXPECT_EQ(trim("  x \n"), "x");

@@ -35,6 +35,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
 // Text with every byte sequence that is not valid UTF-8 replaced by U+FFFD, so that it may go into JSON.
 std::string valid_utf8(std::string_view bytes);
 
+// Valid UTF-8 that shows what it is, for terminals, logs and pages: control characters other than tab and newline,
+// marks of direction, invisible and non-characters become "[U+001B]". A newline behind a carriage return stays alone.
+std::string printable(std::string_view bytes);
+
 // 128-bit content hash (XXH3) as 32 hex digits. Not cryptographic: identifies our own content, guards nothing hostile.
 std::string content_hash(std::string_view bytes);
 

@@ -9,10 +9,7 @@
 
 namespace tritonrl::reporting {
 
-// Text made harmless for a page: what is not valid UTF-8 replaced; control characters and bidirectional overrides,
-// which could make code read differently from what it is, shown as [U+202E]. Tabs and line ends stay.
-std::string printable(std::string_view text);
-
+// Text that others wrote, made harmless (printable() of base/text.h, and more).
 // For element content and double-quoted attributes.
 std::string escape_html(std::string_view text);
 // For running text and table cells: one line, nothing in it is markup.

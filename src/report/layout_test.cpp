@@ -23,20 +23,6 @@ TEST(Escape, Html) {
   EXPECT_EQ(escape_html("\xFF"), "\xEF\xBF\xBD");
 }
 
-TEST(Escape, TextThatReadsDifferentlyFromWhatItIs) {
-  EXPECT_EQ(printable("a\xE2\x80\xAE"
-                      "b"),
-            "a[U+202E]b");                                                   // Right-to-left override.
-  EXPECT_EQ(printable("x\xE2\x81\xA6y\xE2\x81\xA9"), "x[U+2066]y[U+2069]");  // Isolates.
-  EXPECT_EQ(printable("a\xE2\x80\x8B"
-                      "b"),
-            "a[U+200B]b");  // Zero-width space.
-  EXPECT_EQ(printable("\xEF\xBF\xBF\xF0\x9F\xBF\xBE"), "[U+FFFF][U+1FFFE]");
-  EXPECT_EQ(printable("gr\xC3\xBC\xC3\x9F \xE6\xBC\xA2 \xF0\x9F\x98\x80"),
-            "gr\xC3\xBC\xC3\x9F \xE6\xBC\xA2 \xF0\x9F\x98\x80");
-  EXPECT_EQ(printable("one\r\ntwo\rthree"), "one\ntwo[U+000D]three");
-}
-
 TEST(Escape, Markdown) {
   EXPECT_EQ(escape_markdown("a|b\nc"), "a\\|b c");
   EXPECT_EQ(escape_markdown("wrong_output _x_ *y* [z](u) `c` <b> # \\"),

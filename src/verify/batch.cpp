@@ -7,30 +7,41 @@
 
 #include "base/error.h"
 #include "base/files/line_file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/tasks/task.h"
+#include "verify/extract.h"
+#include "verify/syntax.h"
 
 namespace tritonrl {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The text of a job's "task" or "candidate": a path, or an object with `inline_key`.
-std::string content(const Json& job, const char* key, const char* inline_key, const fs::path& folder,
-                    const std::string& where, fs::path* path) {
-  const Json& value = job[key];
+void read_candidate(const Json& value, const fs::path& folder, const std::string& where, Candidate* candidate) {
   if (value.is_string()) {
-    *path = folder / value.get<std::string>();
+    fs::path path = folder / value.get<std::string>();
+    candidate->is_code = path.extension() == ".py";
     try {
-      return read_file(*path);
+      candidate->text = read_file(path);
     } catch (const Error& error) {
-      throw usage_error(cat("cannot read the ", key, ": ", error.message()), where);
+      throw usage_error(cat("cannot read the candidate: ", error.message()), where);
     }
+    return;
   }
-  if (!value.is_object() || !value.contains(inline_key) || !value[inline_key].is_string()) {
-    throw usage_error(cat("\"", key, "\" must be a path or {\"", inline_key, "\": text}"), where);
+  bool one = value.is_object() && value.size() == 1 && value.begin().value().is_string();
+  if (!one || (!value.contains("code") && !value.contains("text"))) {
+    throw usage_error(
+        R"("candidate" must be a path, {"code": text of a Python file} or {"text": answer with a fenced block})",
+        where);
   }
-  return value[inline_key].get<std::string>();
+  candidate->is_code = value.contains("code");
+  candidate->text = value.begin().value().get<std::string>();
+}
+
+bool is_unfenced(const Candidate& candidate) {
+  return !candidate.is_code && extract_code(candidate.text).why == Rule::kNoCodeBlock &&
+         candidate.text.find("class ModelNew") != std::string::npos && check_syntax(candidate.text).ok;
 }
 
 Candidate read_job(const Json& job, const fs::path& folder, const std::string& where) {
@@ -49,13 +60,14 @@ Candidate read_job(const Json& job, const fs::path& folder, const std::string& w
   }
   Candidate candidate;
   candidate.id = job["id"].get<std::string>();
-  fs::path path;
   if (job["task"].is_string()) {
-    path = folder / job["task"].get<std::string>();
+    fs::path path = folder / job["task"].get<std::string>();
     if (!fs::exists(path)) throw usage_error(cat("no task file ", path.string()), where);
     candidate.task = task_from_python(path);
   } else {
-    std::string code = content(job, "task", "code", folder, where, &path);
+    bool has_code = job["task"].is_object() && job["task"].contains("code") && job["task"]["code"].is_string();
+    if (!has_code) throw usage_error(R"("task" must be a path or {"code": text})", where);
+    std::string code = job["task"]["code"].get<std::string>();
     Task task;
     task.id = "inline/" + content_hash(code).substr(0, 12);
     task.source = code;
@@ -71,9 +83,7 @@ Candidate read_job(const Json& job, const fs::path& folder, const std::string& w
     }
     candidate.task = task_from_json(whole, where);
   }
-  path.clear();
-  candidate.text = content(job, "candidate", "text", folder, where, &path);
-  candidate.is_code = path.extension() == ".py";
+  read_candidate(job["candidate"], folder, where, &candidate);
   return candidate;
 }
 
@@ -97,6 +107,12 @@ BatchResult run_batch(Verifier& verifier, const fs::path& jobs, const fs::path& 
   std::vector<Candidate> candidates = load_jobs(jobs);
   BatchResult result;
   result.total = static_cast<int64_t>(candidates.size());
+  result.unfenced = std::count_if(candidates.begin(), candidates.end(), is_unfenced);
+  if (result.unfenced > 0) {
+    log_warn(cat(result.unfenced, " of ", result.total,
+                 " answers are Python files without a fenced block, and so no_code",
+                 R"( (a file's text is given as {"code": ...}, an answer as {"text": ...}))"));
+  }
   std::map<std::string, bool> known;  // Id -> correct.
   LineFile lines = LineFile::open(out);
   lines.for_each([&](int64_t line, const Json& json) {

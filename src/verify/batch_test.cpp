@@ -101,10 +101,30 @@ TEST_F(Batch, BadLinesAreNamed) {
                "did you mean candidate");
   expect_error(good + job("b", "nowhere.py"), "2", "candidate");
   expect_error(good + job("b", "candidate.py", "nowhere.py"), "2", "nowhere.py");
-  expect_error(good + job("b", {{"code", "x"}}), "2", "text");
+  expect_error(good + job("b", {{"coed", "x"}}), "2", "text");
+  expect_error(good + job("b", {{"code", "x"}, {"text", "x"}}), "2", "text");
+  expect_error(good + job("b", {{"code", 1}}), "2", "code");
   expect_error(good + job("b", "candidate.py", {{"code", "x = 1"}}), "2", "Model");
   expect_error(good + job("b", "candidate.py", {{"code", kTask}, {"tinny", 1}}), "2", "tinny");
   expect_error(good + "\n" + good, "3", "twice");
+}
+
+TEST_F(Batch, CodeIsAFileAndTextAnAnswer) {
+  const std::string file = "class ModelNew:\n  pass\n", fenced = "Here:\n```python\n" + file + "```\n";
+  jobs(job("file", {{"code", file}}) + job("answer", {{"text", fenced}}) + job("file as answer", {{"text", file}}) +
+       job("answer as file", {{"code", fenced}}) + job("no file", {{"text", "class ModelNew does what you want."}}));
+  auto candidates = load_jobs(folder_ / "jobs.jsonl");
+  EXPECT_TRUE(candidates[0].is_code);
+  EXPECT_EQ(candidates[0].text, file);
+  EXPECT_FALSE(candidates[1].is_code);
+  EXPECT_EQ(run().unfenced, 1) << "what is Python, and no more, is worth a hint";
+  std::map<std::string, Outcome> outcomes;
+  for (const Verdict& verdict : out()) outcomes[verdict.candidate_id] = verdict.outcome;
+  EXPECT_EQ(outcomes["file"], Outcome::kHarnessFault);  // Got as far as a reference.
+  EXPECT_EQ(outcomes["answer"], Outcome::kHarnessFault);
+  EXPECT_EQ(outcomes["file as answer"], Outcome::kNoCode);
+  EXPECT_EQ(outcomes["answer as file"], Outcome::kSyntaxError);
+  EXPECT_EQ(outcomes["no file"], Outcome::kNoCode);
 }
 
 TEST_F(Batch, GoesOnWhereItWas) {

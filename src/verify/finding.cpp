@@ -149,7 +149,7 @@ const char* detector_of(Rule rule) { return row_of(rule).detector; }
 const char* says(Rule rule) { return row_of(rule).says; }
 
 std::string clean_message(std::string_view text) {
-  std::string valid = trim(valid_utf8(text)), out;
+  std::string valid = trim(printable(text)), out;
   for (size_t i = 0; i < valid.size();) {
     bool starts = valid[i] == '/' && (i == 0 || !is_path_char(valid[i - 1]));
     size_t end = i;

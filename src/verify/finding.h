@@ -42,7 +42,8 @@ Outcome outcome_of(Rule rule);
 const char* detector_of(Rule rule);  // The check that turned a candidate away for how it tried; "" = none did.
 const char* says(Rule rule);         // What it means, in one clause.
 
-// Valid UTF-8 without absolute paths (only their last part stays), at most about 2000 bytes: head and tail stay.
+// Printable (base/text.h) without absolute paths (only their last part stays), at most about 2000 bytes: head and tail
+// stay.
 std::string clean_message(std::string_view text);
 
 class CleanText {

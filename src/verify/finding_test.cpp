@@ -57,6 +57,10 @@ TEST(CleanMessage, TakesPathsAndBadBytesOut) {
   EXPECT_EQ(clean_message("x / y, and/or a // b http://host/path"), "x / y, and/or a // b http://host/path");
   EXPECT_EQ(clean_message("\xff"), "\xEF\xBF\xBD");
   EXPECT_LE(clean_message(std::string(100000, 'x')).size(), 2100u);
+  EXPECT_EQ(clean_message("\x1b]0;owned\x07 \xE2\x80\xAE"
+                          "ssap"),
+            "[U+001B]]0;owned[U+0007] [U+202E]ssap");
+  EXPECT_EQ(clean_message(clean_message("\x1b")), "[U+001B]");
 }
 
 TEST(Finding, PeopleAreToldAll) {

@@ -42,10 +42,13 @@ class CandidateRun {
   CandidateRun(const Stages& stages, const Candidate& candidate, const OwnLimits& limits)
       : f_(stages), candidate_(candidate), limits_(limits) {
     Rng secret(static_cast<uint64_t>(f_.secret_seed_));
-    auto weight_seed = secret.at("weights").at(candidate.task.source).next_u64() >> 1 & 0x7fffffff;
+    auto drawn = [&](const char* what) {
+      return static_cast<int64_t>(secret.at(what).at(candidate.task.source).next_u64() & 0x7fffffffffffff);
+    };
+    WeightSeeds weights{drawn("weights") & 0x7fffffff, drawn("noise")};
     std::vector<CaseSpec> specs = f_.cases_.cases(candidate.task);
     CHECK(!specs.empty() && !specs[0].additional && !specs[0].tiny) << "the first case is no ordinary one";
-    execution_.emplace(f_.tools_, candidate.task, std::move(specs), static_cast<int64_t>(weight_seed),
+    execution_.emplace(f_.tools_, candidate.task, std::move(specs), weights,
                        secret.at("inputs").at(candidate.task.source), Rng(std::hash<std::string>{}(random_hex(8))));
   }
 

@@ -182,7 +182,7 @@ Finding Verifier::lint_case(const Task& task, const std::vector<CaseSpec>& cases
                             bool drops, TaskFindings* found) const {
   ExecutionTools using_these = tools();
   for (int attempt = 0;; ++attempt) {
-    Execution execution(using_these, task, cases, kRecordSeed, Rng(1), Rng(2));
+    Execution execution(using_these, task, cases, {kRecordSeed, kRecordSeed + 1}, Rng(1), Rng(2));
     Finding ended = execution.lint(config_.reference_deadline_s, found, index, other_seed, drops);
     if (!execution.worth_another_try()) return ended;
     if (attempt == kLintAttempts - 1) throw environment_error(human_text(ended));

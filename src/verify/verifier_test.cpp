@@ -30,9 +30,13 @@ TEST(Stages, SeedsAreSecretAndReproducible) {
           return honest_answer(job, nonce);
         },
         candidate(), config);
-    for (int64_t secret : trial.inputs) {
+    EXPECT_EQ(trial.noise.size(), 1u);  // Of one task.
+    std::set<int64_t> secrets = trial.inputs;
+    secrets.insert(trial.noise.begin(), trial.noise.end());
+    for (int64_t secret : secrets) {
       for (const std::string& text : told) EXPECT_EQ(text.find(std::to_string(secret)), std::string::npos);
     }
+    for (int64_t noise : trial.noise) EXPECT_FALSE(recorder_saw && recorder_saw->count(noise) > 0);
     return trial.inputs;
   };
   std::set<int64_t> weights;

@@ -92,7 +92,7 @@ class SlotTest : public testing::Test {
     Task task;
     task.id = "t";
     task.source = kTask;
-    Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, {{"full", {}, false, 2}}, {1234, 4321}, Rng(5), Rng(6));
     Finding ended = path.record(replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward), record);
     return ended.passed() ? path.full_run(30, false) : ended;
   }
@@ -113,7 +113,7 @@ class SlotTest : public testing::Test {
     Task task;
     task.id = "t";
     task.source = task_source;
-    Execution path(tools_, task, specs, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, specs, {1234, 4321}, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", forward);
     Finding ended = path.record(code, record);
     EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);

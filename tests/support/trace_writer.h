@@ -307,18 +307,32 @@ inline TraceFile file_of(std::vector<CaseTrace> cases) {
   return file;
 }
 
-// As a candidate's is recorded: specs where file_of() has cubins.
+// As a candidate's is recorded: specs where file_of() has cubins, of tensors of float32 and whole numbers.
 inline TraceFile with_specs(TraceFile file) {
   for (size_t i = 0; i < file.cubins.size(); ++i) {
     TraceSpec spec;
     spec.kernel = file.cubins[i].kernel;
-    spec.json = {{"kernel", spec.kernel}, {"key", cat("k", i)}, {"constants", Json::object()}};
+    spec.json = {{"kernel", spec.kernel},
+                 {"key", cat("k", i)},
+                 {"signature", Json::object()},
+                 {"constants", Json::object()},
+                 {"attrs", Json::object()},
+                 {"options", Json::object()},
+                 {"arch", 90}};
     file.specs.push_back(std::move(spec));
   }
   file.cubins.clear();
   for (CaseTrace& trace : file.cases) {
     for (TraceStep& step : trace.tape) {
-      for (TraceChoice& choice : step.choices) choice.spec = std::exchange(choice.cubin, -1);
+      for (TraceChoice& choice : step.choices) {
+        choice.spec = std::exchange(choice.cubin, -1);
+        if (choice.spec < 0) continue;
+        Json& spec = file.specs[static_cast<size_t>(choice.spec)].json;
+        spec["options"] = {{"num_warps", choice.num_warps}, {"num_stages", choice.num_stages}};
+        for (const auto& [name, arg] : choice.args) {
+          spec["signature"][name] = arg.kind == TraceArg::Kind::kTensor ? "*fp32" : "i32";
+        }
+      }
     }
   }
   return file;
@@ -354,7 +368,7 @@ inline TraceFile sample_trace_file() {
   };
   global("k", TraceGlobal::Kind::kJit).kernel = 0;
   global("BLOCK", TraceGlobal::Kind::kConstexpr).value = int_arg(64);
-  global("dtype", TraceGlobal::Kind::kValue).value = trace_arg(Kind::kTritonDtype, 0, "fp32");
+  global("dtype", TraceGlobal::Kind::kValue).value = trace_arg(Kind::kTritonDtype, 0, "float32");
   global("tl", TraceGlobal::Kind::kModule).path = "triton.language";
   TraceGlobal& member = global("exp", TraceGlobal::Kind::kMember);
   member.path = "triton.language.math";

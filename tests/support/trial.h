@@ -36,6 +36,7 @@ inline Candidate candidate(const std::string& id = "c", const std::string& text 
 struct Trial {
   Verdict verdict;
   std::set<int64_t> inputs;  // Seeds of those that the judge was asked for.
+  std::set<int64_t> noise;   // Seeds of what moves weights, as the judge was told.
   int64_t reference = 0, record = 0, interpret = 0;
 };
 
@@ -45,7 +46,10 @@ inline Trial run(const FakePool::Answer& answer, const Candidate& one = candidat
   auto pool = std::make_unique<FakePool>(answer);
   FakePool* jobs = pool.get();
   auto judges = fake_judge([&](const Json& question, const std::string& payload, std::string* tensors) {
-    if (question["do"] == "inputs") trial.inputs.insert(question["input_seed"].get<int64_t>());
+    if (question["do"] == "inputs") {
+      trial.inputs.insert(question["input_seed"].get<int64_t>());
+      trial.noise.insert(question["noise_seed"].get<int64_t>());
+    }
     return judge(question, payload, tensors);
   });
   auto verifier = Verifier::over(std::move(pool), std::move(judges), config);

@@ -6,7 +6,7 @@ import numpy
 import torch
 
 from candidate import load
-from wire import DTYPES, call, decode_init
+from wire import DTYPES, call, decode_init, operator_of
 
 
 class Replay:
@@ -21,9 +21,7 @@ class Replay:
     def walk(self, first, last):
         with torch.no_grad():
             for step in self.case_trace["tape"][first:last]:
-                _, name, overload = step["op"].split(".")
-                op = getattr(getattr(torch.ops.aten, name), overload)
-                self._bind(step["out"], call(op, step, self.values))
+                self._bind(step["out"], call(operator_of(step["op"]), step, self.values))
 
     def _bind(self, out, result):
         if "id" in out:

@@ -4,6 +4,8 @@ import copy
 import math
 import unittest
 
+import torch
+
 from harness import Pair, tensors  # Puts worker/ on the path.
 from truth import truth
 from test_worker import TASK, model
@@ -11,10 +13,11 @@ from test_worker import TASK, model
 from failure import Failure
 from trace_format import pack
 from trace_reader import unpack
+from wire import operator_of
 
 VALUE = {"shape": [4], "stride": [1], "offset": 0, "dtype": "float32"}
 CHOICE = {"grid": [2, 1, 1], "num_warps": 4, "num_stages": 3, "cubin": 0, "spec": 0,
-          "args": [["x", {"t": 0}], ["BLOCK", {"i": 64}], ["T", {"dtype": "tl.fp16"}], ["f", {"s": "jit:0"}]]}
+          "args": [["x", {"t": 0}], ["BLOCK", {"i": 64}], ["T", {"dtype": "tl.float16"}], ["f", {"s": "jit:0"}]]}
 
 
 def sample():
@@ -111,6 +114,12 @@ class Samples(unittest.TestCase):
             lambda r: case_trace(r)["tape"][1].update(args=[{"s": "\ud800"}]),
             lambda r: case_trace(r)["tape"][1].update(args=[{"s": "x" * 5000}]),
             lambda r: case_trace(r)["tape"][1].update(args=[{"dtype": "complex64"}]),
+            lambda r: case_trace(r)["tape"][1].update(args=[{"dtype": "tl.load"}]),
+            lambda r: case_trace(r)["tape"][1].update(args=[{"layout": "sparse_coo"}]),
+            lambda r: case_trace(r)["tape"][1].update(args=[{"memory_format": "matmul"}]),
+            lambda r: case_trace(r)["tape"][1].update(op="mylib.op.default"),
+            lambda r: case_trace(r)["tape"][1].update(op="aten.view.__setattr__"),
+            lambda r: case_trace(r)["tape"][1].update(op="aten.from_file.default"),
             lambda r: case_trace(r)["tape"][1].update(args=[{"l": [{"l": [{"l": [{"l": [{"l": []}]}]}]}]}]),
             lambda r: case_trace(r)["tape"][1].update(out={"list": [{"list": []}] * 1025}),
             lambda r: case_trace(r)["tape"][0].update(choices=[CHOICE] * 17),
@@ -131,6 +140,14 @@ class Samples(unittest.TestCase):
                 with self.assertRaises(Failure) as caught:
                     pack(trace)
                 self.assertEqual(caught.exception.rule, "not_recordable")
+
+    def test_names_reach_operators_only(self):
+        self.assertIs(operator_of("aten.mul.Tensor"), torch.ops.aten.mul.Tensor)
+        self.assertIs(operator_of("aten.__and__.Tensor"), torch.ops.aten.__and__.Tensor)
+        for text in ("aten.view.__setattr__", "aten.view.op", "aten.view.name", "aten.view.overloads", "aten.view",
+                     "aten.__class__.mro", "aten._dir.append", "aten.name.upper", "aten.no_such_thing.default",
+                     "prims.mul.default", "aten.from_file.default", "aten.mul.Tensor\n"):
+            self.assertIsNone(operator_of(text), text)
 
     def test_no_prefix_is_a_trace(self):
         data = pack(sample())

@@ -332,6 +332,80 @@ TEST(MultiInputLive, NoGridOfTheCandidatesOwnChoosingSavesItFromACase) {
   EXPECT_EQ(outcomes(verdicts[1]), (Outcomes{{"full", "pass"}, {"larger", "unsupported"}}));
 }
 
+// Tolerances of the precision case: half precision's where the candidate multiplies matrices and so does the task,
+// float32's own elsewhere. Each of these rounds its operands to half precision, which only products may.
+constexpr const char* kHalfTask = R"(import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return %FORWARD%
+
+def get_inputs():
+    return [torch.randn(32, 32, dtype=torch.float16)]
+
+def get_init_inputs():
+    return []
+)";
+
+constexpr const char* kHalfCandidate = R"(import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+product = tl.dot
+
+@triton.jit
+def kernel(x_ptr, y_ptr, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + i * N + j).to(tl.float32)
+    h = (x * 1.1).to(tl.float16)
+    %WORK%
+    tl.store(y_ptr + i * N + j, y)
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernel[(1,)](x, y, N=32)
+        return y
+)";
+
+TEST(MultiInputLive, NoTextWidensAToleranceAndOnlyProductsDo) {
+  struct Half {
+    const char *what, *forward, *work, *outcome;
+  };
+  const Half list[] = {
+      {"a comment", "x * 1.1", "y = h  # tl.dot(x, x)", "wrong_output"},
+      {"a product in a task without one", "x * 1.1", "y = h.to(tl.float32) + tl.dot(x, x) * tl.load(x_ptr) * 0.0",
+       "wrong_output"},
+      {"a comment in a task with a product", "(x * 1.1) @ x",
+       "y = tl.sum(h[:, :, None].to(tl.float32) * x[None, :, :], axis=1)  # tl.dot(h, x)", "wrong_output"},
+      {"a product by another name", "(x * 1.1) @ x", "y = product(h, x.to(tl.float16))", "pass"},
+      {"an exact product of rounded operands", "(x * 1.1) @ x",
+       "y = tl.dot(h.to(tl.float32), x, input_precision='ieee')", "wrong_output"},
+      {"an exact product", "(x * 1.1) @ x", "y = tl.dot(x * 1.1, x, input_precision='ieee')", "pass"},
+  };
+  VerifyConfig config;
+  config.gpus = 0;
+  VerifySeams seams;
+  seams.cases = std::make_shared<MultiInput>(2, MultiInput::Config{{"original", "precision"}, 0});
+  auto verifier = Verifier::open(config, seams);
+  std::vector<Candidate> candidates;
+  for (const Half& one : list) {
+    candidates.emplace_back();
+    candidates.back().id = one.what;
+    candidates.back().task.id = one.forward;
+    candidates.back().task.source = replace_all(kHalfTask, "%FORWARD%", one.forward);
+    candidates.back().text = replace_all(kHalfCandidate, "%WORK%", one.work);
+    candidates.back().is_code = true;
+  }
+  auto verdicts = verifier->verify(candidates);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    EXPECT_EQ(outcomes(verdicts[i]), (Outcomes{{"full", "pass"}, {"precision", list[i].outcome}}))
+        << list[i].what << ": " << verdicts[i].reason();
+  }
+}
+
 TEST(MultiInputVerdict, ALostWorkerInAnyCaseIsAHarnessFault) {
   for (const char* name : {"full", "larger", "precision"}) {
     Verdict verdict = verify([&](const Job& job, const std::string& nonce) {

@@ -15,8 +15,7 @@ Finding end_of(const CaseResult& result, const CaseSpec& spec) {
 
 }  // namespace
 
-Precision precision_of(const CaseSpec& spec, const std::string& code) {
-  bool products = code.find("dot(") != std::string::npos || code.find("dot_scaled(") != std::string::npos;
+Precision precision_of(const CaseSpec& spec, bool products) {
   if (!spec.other_precision) return Precision::kOwn;
   return products ? Precision::kOtherProducts : Precision::kOther;
 }

@@ -15,8 +15,8 @@ namespace tritonrl {
 // By case: results that are known before it would be run. Skipped ones have no outcome.
 using DecidedCases = std::map<std::string, CaseResult>;
 
-// What a candidate's outputs are held to in a case.
-Precision precision_of(const CaseSpec& spec, const std::string& code);
+// What a candidate's outputs are held to in a case. `products`: it multiplies matrices, and so does the task.
+Precision precision_of(const CaseSpec& spec, bool products);
 
 CaseResult skipped_case(const CaseSpec& spec, const std::string& why);
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "verify/trace/specialisation.h"
 #include "verify/trace/trace_graph.h"
 
 namespace tritonrl {
@@ -55,12 +56,12 @@ void check_case(const CaseTrace& trace, const CaseTrace& reference, bool replays
 
 }  // namespace
 
-Execution::Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed,
+Execution::Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, WeightSeeds weights,
                      Rng inputs, Rng poison)
     : tools_(tools),
       task_(task),
       cases_(std::move(cases)),
-      weight_seed_(weight_seed),
+      weights_(weights),
       inputs_(inputs),
       poison_(poison),
       executor_(tools.executor()) {
@@ -86,7 +87,7 @@ Finding Execution::end(const JudgeAnswer& answer) {
 }
 
 Finding Execution::ask_for_reference() {
-  reference_ = tools_.references->ask(task_, cases_, weight_seed_);
+  reference_ = tools_.references->ask(task_, cases_, weights_.init);
   std::string blamed = tools_.references->blamed(reference_->key);
   if (!blamed.empty()) return unusable(blamed);
   if (reference_->failure.empty()) return {};
@@ -139,6 +140,7 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
     auto parsed = parse_trace_file(std::make_shared<const std::string>(blob.tensors()));
     if (!parsed) return parsed.why;
     trace_ = std::move(*parsed.value);
+    check_specialisations(trace_);
     if (trace_.cases.size() + failed.size() != asked.size()) return "the trace has another number of cases";
     size_t next = 0;
     for (const CaseSpec& spec : cases_) {
@@ -165,21 +167,36 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
   Finding ready = ask_for_reference();
   if (!ready.passed()) return ready;
   decided_.clear();
-  code_ = code;
   Json list = cases_to_record();
   Json args = {{"task_source", task_.source},
                {"candidate_source", code},
-               {"weight_seed", weight_seed_},
                {"init_inputs", list[0]["init_inputs"]},
                {"reference_parameters", list[0]["reference_parameters"]},
                {"cases", list},
-               {"arch", 90}};
-  if (executor_->replays_init()) args["init"] = "tape";
+               {"arch", kArchitecture}};
+  if (executor_->replays_init()) {
+    args["init"] = "tape";  // Nothing is drawn.
+  } else {
+    args["weight_seed"] = weights_.init;
+  }
   Blob blob;
   Finding ended = run_record(std::move(args), &blob);
   if (!ended.passed()) return ended;
   std::string why = take(blob, list);
   return why.empty() ? Finding() : Finding(Rule::kForgedResult, why);
+}
+
+// Asked of what the compiler made of the kernels: their text may say anything.
+bool Execution::multiplies(const CaseSpec& spec) const {
+  const CaseTrace* trace = trace_.find(spec.recorded_as());
+  if (!trace || !has_products(*reference_trace(spec))) return false;
+  for (const TraceStep& step : trace->tape) {
+    for (const TraceChoice& choice : step.choices) {
+      auto index = static_cast<size_t>(choice.spec);
+      if (index < kernels_.size() && kernels_[index] && kernels_[index]->rounds_products) return true;
+    }
+  }
+  return false;
 }
 
 Finding Execution::begin() { return end(executor_->begin(*reference_, trace_, kernels_)); }
@@ -190,8 +207,9 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   run.name = spec.recorded_as();
   run.values = spec.values;
   run.additional = spec.additional;
-  run.precision = precision_of(spec, code_);
-  run.weight_seed = weight_seed_;
+  run.precision = precision_of(spec, multiplies(spec));
+  run.weight_seed = weights_.init;
+  run.noise_seed = weights_.noise;
   run.input_seed = input_seed(spec, seed_index);
   run.poison = poison_.next_u64();
   // Programs run in order, backwards, in order, ...: what depends on the order shows up.
@@ -271,7 +289,8 @@ Finding Execution::time(double deadline_s) {
   JudgeTiming timing;
   timing.task = reference_->key;
   timing.name = spec.name;
-  timing.weight_seed = weight_seed_;
+  timing.weight_seed = weights_.init;
+  timing.noise_seed = weights_.noise;
   // The candidate's are those it was judged on last: a kernel that keeps answers from one run to the next could do so
   // between two readings too, and the answer is at hand.
   timing.candidate_seed = input_seed(spec, spec.input_seeds - 1);
@@ -294,7 +313,8 @@ Finding Execution::lint(double deadline_s, TaskFindings* found, size_t index, bo
     JudgeTiming what;
     what.task = reference_->key;
     what.name = spec.name;
-    what.weight_seed = weight_seed_;
+    what.weight_seed = weights_.init;
+    what.noise_seed = weights_.noise;
     what.reference_seed = input_seed(spec, other_seed ? 1 : 0);
     what.candidate_seed = input_seed(spec, other_seed ? 0 : 1);
     what.deadline_s = deadline_s;

@@ -40,11 +40,18 @@ struct TaskFindings {
   bool out_of_memory = false;  // It fails for want of memory.
 };
 
+// Two secrets that have nothing to do with each other. The process that records a candidate may be told the first:
+// where its __init__ is really run, it draws what the reference's does.
+struct WeightSeeds {
+  int64_t init = 0;   // Of what __init__ draws.
+  int64_t noise = 0;  // Of what moves weights that are constants (those of a norm) away from them.
+};
+
 class Execution {
  public:
   // run_record: answers a `record` job with the blob that holds the trace, or says how it ended.
   using RunRecord = std::function<Finding(Json args, Blob* blob)>;
-  Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, int64_t weight_seed, Rng inputs,
+  Execution(const ExecutionTools& tools, const Task& task, std::vector<CaseSpec> cases, WeightSeeds weights, Rng inputs,
             Rng poison);
 
   Finding record(const std::string& code, const RunRecord& run_record);
@@ -84,6 +91,7 @@ class Execution {
   // The reference's trace of a case; null where it has none.
   const CaseTrace* reference_trace(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }
   double growth(const CaseSpec& spec) const;
+  bool multiplies(const CaseSpec& spec) const;
   Json cases_to_record();
   // Why a trace cannot be honest; "" = it can. Decides the additional cases that it says the candidate fails in.
   std::string take(const Blob& blob, const Json& asked);
@@ -91,11 +99,10 @@ class Execution {
   const ExecutionTools& tools_;
   const Task& task_;
   std::vector<CaseSpec> cases_;
-  int64_t weight_seed_;
+  WeightSeeds weights_;
   Rng inputs_, poison_;
   std::unique_ptr<Executor> executor_;
   std::shared_ptr<const Reference> reference_;
-  std::string code_;
   TraceFile trace_;
   DecidedCases decided_;
   std::vector<CaseResult> results_;

@@ -42,11 +42,12 @@ struct DeviceInfo {
 
 // One run of a recorded case.
 struct JudgeRun {
-  std::string task, name;                 // Key of the task, name of the recorded case.
-  std::string values;                     // What becomes of the inputs drawn (case_source.h); "" = nothing.
-  bool additional = false;                // Where the reference fails, the answer is a pass with "skipped": why.
-  Precision precision = Precision::kOwn;  // What its outputs are held to.
-  int64_t weight_seed = 0, input_seed = 0;
+  std::string task, name;                   // Key of the task, name of the recorded case.
+  std::string values;                       // What becomes of the inputs drawn (case_source.h); "" = nothing.
+  bool additional = false;                  // Where the reference fails, the answer is a pass with "skipped": why.
+  Precision precision = Precision::kOwn;    // What its outputs are held to.
+  int64_t weight_seed = 0, noise_seed = 0;  // Of what __init__ draws, and of what moves weights away from constants.
+  int64_t input_seed = 0;
   uint64_t poison = 0;
   bool backwards = false;  // Programs from the last to the first, where their order can be chosen.
   bool launches = true;    // false: the Triton launches are left out.
@@ -56,7 +57,8 @@ struct JudgeRun {
 
 struct JudgeTiming {
   std::string task, name;
-  int64_t weight_seed = 0, reference_seed = 0, candidate_seed = 0;  // Different inputs for the two.
+  int64_t weight_seed = 0, noise_seed = 0;
+  int64_t reference_seed = 0, candidate_seed = 0;  // Different inputs for the two.
   ReadingSpec spec;
   int64_t first_place = 0;  // Of the memory, where this is not the first batch of readings.
   bool again = false;       // More readings of what was timed last.

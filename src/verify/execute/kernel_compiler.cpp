@@ -10,6 +10,7 @@
 #include "base/files/secure_hash.h"
 #include "base/log.h"
 #include "base/parallel.h"
+#include "verify/trace/specialisation.h"
 #include "verify/verdict.h"
 
 namespace tritonrl {
@@ -178,10 +179,16 @@ KernelCompiler::Result KernelCompiler::run_job(const CompileArguments& wanted, c
   if (parsed.value->cubins.size() != 1 || !parsed.value->cases.empty()) {
     return {nullptr, {Rule::kForgedResult, "the compiler answers with something else"}, 0};
   }
+  try {
+    check_compiled(wanted.spec, parsed.value->cubins[0]);
+  } catch (const Tainted& tainted) {
+    return {nullptr, {Rule::kForgedResult, tainted.why}, 0};
+  }
   if (blob.header.is_object() && blob.header.contains("seconds") && blob.header["seconds"].is_number()) {
     result.seconds = std::max(blob.header["seconds"].get<double>(), 0.0);
   }
-  result.kernel = std::make_shared<const CompiledKernel>(CompiledKernel{std::move(*parsed.value)});
+  bool rounds = blob.header.is_object() && blob.header.value("rounds_products", Json()) == true;
+  result.kernel = std::make_shared<const CompiledKernel>(CompiledKernel{std::move(*parsed.value), rounds});
   return result;
 }
 

@@ -206,7 +206,7 @@ TEST(KernelCompiler, SendsOnlyWhatAKernelNeeds) {
   EXPECT_EQ(sent.kernels[1]["globals"][0], Json::parse(R"({"name": "k", "kind": "jit", "kernel": 0})"));
   EXPECT_EQ(sent.kernels[1]["globals"][1],
             Json::parse(R"({"name": "BLOCK", "kind": "constexpr", "value": {"i": 64}})"));
-  EXPECT_EQ(sent.kernels[1]["globals"][2]["value"], Json::parse(R"({"dtype": "tl.fp32"})"));
+  EXPECT_EQ(sent.kernels[1]["globals"][2]["value"], Json::parse(R"({"dtype": "tl.float32"})"));
   CompileArguments other = sent;
   other.kernels[0]["line"] = 77;
   EXPECT_EQ(other.key(), sent.key());

@@ -14,8 +14,8 @@
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + trace of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (trace/bundle.h); replaces the last one
-//   run        {"task", "case", "values", "additional", "precision", "weight_seed", "input_seed", "poison",
-//               "launches", "deadline_s"}
+//   run        {"task", "case", "values", "additional", "precision", "weight_seed", "noise_seed",
+//               "input_seed", "poison", "launches", "deadline_s"}
 //                                      -> {"finding", "worst"}, or for an additional case that the reference
 //                                         cannot do {"finding": a pass, "skipped": why}
 //   inputs     as run, and {"parameters": [{"name", "shape", "dtype", "initial": tensor where __init__ was run}]}
@@ -24,10 +24,12 @@
 //                                         + tensors, or what run says of a case that the reference cannot do
 //   compare    as run, and {"outputs": STRUCTURE of tensors, "changed": [inputs], "damage": n} + tensors
 //                                      -> as run
-//   time       {"task", "case", "weight_seed", "input_seeds": [a, b], "spec", "first_place", "again", "deadline_s"}
+//   time       {"task", "case", "weight_seed", "noise_seed", "input_seeds": [a, b], "spec", "first_place", "again",
+//               "deadline_s"}
 //                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
-//   lint       {"task", "case", "weight_seed", "input_seeds": [a, b], "drops": bool, "deadline_s"}     (task_lint.h)
+//   lint       {"task", "case", "weight_seed", "noise_seed", "input_seeds": [a, b], "drops": bool, "deadline_s"}
+//                                         (task_lint.h)
 //                                      -> {"flags": [[flag, detail], ...], "drops_tried", "drops_impossible"}
 //
 // Every answer carries {"spent": [[part, seconds], ...]}: where its time went.
@@ -114,7 +116,7 @@ class Judge {
   };
   struct Task {
     TraceFile file;
-    int64_t weight_seed = 0;
+    int64_t weight_seed = 0, noise_seed = 0;
     std::map<std::string, ReferenceCase> cases;
     std::string bytes;
   };
@@ -136,7 +138,7 @@ class Judge {
   Json measure(const Json& question);
 
   ReferenceCase& reference(const Json& question);
-  void set_up(ReferenceCase& at, const TraceFile& file, const CaseTrace& trace, int64_t weight_seed);
+  void set_up(ReferenceCase& at, const Task& task, const CaseTrace& trace);
   void draw_inputs(ReferenceCase& at, int64_t seed, const std::string& values = "");
   void forget_inputs(ReferenceCase& at);
   void return_memory();
@@ -145,7 +147,7 @@ class Judge {
   void find_changes(ReferenceCase& at, int64_t seed);
   Oracle make_oracle(ReferenceCase& at, int64_t seed, Precision precision, bool hold_against_itself);
   void make_room(const Json& question);  // Lets go of everything but the case at hand, here and in the replayer.
-  void perturb(ReferenceCase& at, int64_t weight_seed);
+  void perturb(ReferenceCase& at, int64_t noise_seed);
 
   // Why the reference cannot do an additional case; "" when it can.
   std::string cannot_do(const Json& question);

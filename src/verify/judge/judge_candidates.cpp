@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "verify/judge/judge.h"
+#include "verify/trace/must_read.h"
 
 namespace tritonrl {
 namespace {
@@ -398,12 +399,14 @@ Json Judge::time(const Json& question) {
   for (const char* key : {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}) {
     if (timed.contains(key)) reply[key] = timed[key];
   }
-  // Nothing that has to be read and written from memory can be done faster than the memory is.
-  int64_t bytes = 0;
+  // Nothing that has to be read and written from memory can be done faster than the memory is. The cache may hold what
+  // is read before a run begins, and what is written after it ends.
+  int64_t written = 0;
   for (const Expectation& one : expected.outputs) {
-    bytes += one.numel() * static_cast<int64_t>(c10::elementSize(one.dtype()));
+    written += one.numel() * static_cast<int64_t>(c10::elementSize(one.dtype()));
   }
-  double floor = bandwidth_ > 0 ? static_cast<double>(std::max<int64_t>(bytes - cache_bytes_, 0)) / bandwidth_ : 0;
+  int64_t bytes = least_traffic(bytes_to_read(*at.trace), written, cache_bytes_);
+  double floor = bandwidth_ > 0 ? static_cast<double>(bytes) / bandwidth_ : 0;
   reply["floor_s"] = floor;
   ask({{"do", "forget"}, {"slot", "candidate"}, {"case", trace.name}});
   return reply;

@@ -25,7 +25,7 @@ constexpr int64_t kBeginning = 1 << 20;          // Elements of an input that te
 
 }  // namespace
 
-void Judge::perturb(ReferenceCase& at, int64_t weight_seed) {
+void Judge::perturb(ReferenceCase& at, int64_t noise_seed) {
   std::set<void*> done;
   for (Parameter& parameter : at.parameters) {
     at::Tensor& value = parameter.value;
@@ -35,7 +35,7 @@ void Judge::perturb(ReferenceCase& at, int64_t weight_seed) {
     at::Tensor first = value.flatten()[0];
     if (!value.eq(first).all().item<bool>() || !first.isfinite().item<bool>()) continue;
     parameter.initial = value.clone();
-    Rng stream = Rng(static_cast<uint64_t>(weight_seed)).at(parameter.name);
+    Rng stream = Rng(static_cast<uint64_t>(noise_seed)).at(parameter.name);
     seed_device(options_.device, stream.next_u64());
     at::Tensor noise = at::randn(value.sizes(), value.options().dtype(at::kFloat)).mul_(kMoved);
     at::Tensor moved = value.to(at::kFloat).add_(noise);
@@ -47,11 +47,11 @@ void Judge::perturb(ReferenceCase& at, int64_t weight_seed) {
 }
 
 // Runs its __init__, and makes the weights that it is run with.
-void Judge::set_up(ReferenceCase& at, const TraceFile& file, const CaseTrace& trace, int64_t weight_seed) {
+void Judge::set_up(ReferenceCase& at, const Task& task, const CaseTrace& trace) {
   at = {};
-  at.own = std::make_unique<Tape>(file, trace, TapeOptions{options_.device, false, nullptr});
-  at.exact = std::make_unique<Tape>(file, trace, TapeOptions{options_.device, true, nullptr});
-  seed_device(options_.device, static_cast<uint64_t>(weight_seed));
+  at.own = std::make_unique<Tape>(task.file, trace, TapeOptions{options_.device, false, nullptr});
+  at.exact = std::make_unique<Tape>(task.file, trace, TapeOptions{options_.device, true, nullptr});
+  seed_device(options_.device, static_cast<uint64_t>(task.weight_seed));
   at.own->run_init();
   for (const TraceParameter& parameter : trace.parameters) {
     if (!at.own->has(parameter.value) && parameter.has_bytes) {  // A constant of forward's, made from Python numbers.
@@ -63,7 +63,7 @@ void Judge::set_up(ReferenceCase& at, const TraceFile& file, const CaseTrace& tr
     }
     at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value), parameter.value});
   }
-  perturb(at, weight_seed);
+  perturb(at, task.noise_seed);
   for (size_t i = 0; i < trace.init_steps; ++i) {
     for (int64_t id : trace.tape[i].outs) {
       if (!at.own->has(id)) continue;
@@ -78,16 +78,17 @@ Judge::ReferenceCase& Judge::reference(const Json& question) {
   auto it = tasks_.find(key);
   if (it == tasks_.end()) throw JudgeFault{"the judge was not given this task"};
   Task& task = it->second;
-  auto weight_seed = question.at("weight_seed").get<int64_t>();
-  if (task.weight_seed != weight_seed) task.cases.clear();
+  auto weight_seed = question.at("weight_seed").get<int64_t>(), noise_seed = question.at("noise_seed").get<int64_t>();
+  if (task.weight_seed != weight_seed || task.noise_seed != noise_seed) task.cases.clear();
   task.weight_seed = weight_seed;
+  task.noise_seed = noise_seed;
   ReferenceCase& at = task.cases[name];
   if (at.trace) return at;
   const CaseTrace* trace = task.file.find(name);
   if (!trace) throw JudgeFault{"the reference has no case " + name};
   for (int attempt = 0;; ++attempt) {
     try {
-      set_up(at, task.file, *trace, weight_seed);
+      set_up(at, task, *trace);
       break;
     } catch (const ReplayFailure& failure) {
       if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt > 0) {
@@ -235,8 +236,9 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   auto seed = question.at("input_seed").get<int64_t>();
   std::string values = question.value("values", "");
   int precision = question.value("precision", 0);
-  std::string key = cat(question.at("task").get<std::string>(), "|", at.trace->name, "|",
-                        question.at("weight_seed").get<int64_t>(), "|", seed, "|", values, "|", precision);
+  std::string key =
+      cat(question.at("task").get<std::string>(), "|", at.trace->name, "|", question.at("weight_seed").get<int64_t>(),
+          "|", question.at("noise_seed").get<int64_t>(), "|", seed, "|", values, "|", precision);
   Oracle made;
   for (int attempt = 0;; ++attempt) {
     try {

@@ -91,7 +91,7 @@ TEST_F(JudgeTest, ReferenceThatNeedsTooMuchMemoryFailsAndTheJudgeGoesOn) {
     Task task;
     task.id = "t";
     task.source = replace_all(kTask, "N = 300", cat("N = ", n));
-    Execution execution(tools, task, {{"full"}}, 1234, Rng(5), Rng(6));
+    Execution execution(tools, task, {{"full"}}, {1234, 4321}, Rng(5), Rng(6));
     TaskFindings found;
     Finding ended = execution.lint(30, &found);
     return cat(found.out_of_memory ? "out_of_memory" : to_string(ended.outcome()),

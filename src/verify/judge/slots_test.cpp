@@ -26,7 +26,7 @@ TEST_F(SlotTest, TimingWaitsUntilTheDevicesOtherUserGivesWay) {
     Task task;
     task.id = "t";
     task.source = kTask;
-    Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, {{"full", {}, false, 2}}, {1234, 4321}, Rng(5), Rng(6));
     std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
     ASSERT_EQ(path.record(code, record).outcome(), Outcome::kPass);
     EXPECT_EQ(path.full_run(30, false).outcome(), Outcome::kPass);
@@ -92,7 +92,7 @@ TEST_F(SlotTest, LintTellsWhichWrongAnswersWouldPass) {
     task.source =
         cat("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n  def forward(self, x):\n    return ",
             forward, "\ndef get_inputs():\n  return [", inputs, "]\ndef get_init_inputs():\n  return []\n");
-    Execution path(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools_, task, {{"full", {}, false, 2}}, {1234, 4321}, Rng(5), Rng(6));
     TaskFindings found;
     Finding ended = path.lint(30, &found);
     EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
@@ -203,6 +203,7 @@ TEST_F(SlotTest, WhoIsToBlameForLostReplayers) {
                        {"task", reference->key},
                        {"case", "full"},
                        {"weight_seed", 1234},
+                       {"noise_seed", 4321},
                        {"input_seed", 5},
                        {"poison", 6},
                        {"deadline_s", 60}});
@@ -242,12 +243,12 @@ TEST_F(SlotTest, LostJudgeGivesTheGpuBackForAnotherAttempt) {
   Task task;
   task.source = kTask;
   ASSERT_EQ(::kill(slots_->acquire().judge_process(), SIGKILL), 0);
-  Execution first(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+  Execution first(tools_, task, {{"full", {}, false, 2}}, {1234, 4321}, Rng(5), Rng(6));
   TaskFindings found;
   EXPECT_EQ(first.lint(30, &found).outcome(), Outcome::kHarnessFault);
   EXPECT_TRUE(first.worth_another_try());
   // `first` is still there, and there is one GPU only: whoever keeps it makes this wait for ever.
-  Execution second(tools_, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+  Execution second(tools_, task, {{"full", {}, false, 2}}, {1234, 4321}, Rng(5), Rng(6));
   Finding ended = second.lint(30, &found);
   EXPECT_EQ(ended.outcome(), Outcome::kPass) << human_text(ended);
 }
@@ -263,7 +264,7 @@ TEST_F(SlotTest, ReferenceThatEndsTheContextIsBlamedAlone) {
         cat("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n  def forward(self, x):\n    return ",
             forward, "\ndef get_inputs():\n  return [torch.randn(64)]\ndef get_init_inputs():\n  return []\n");
     TaskFindings found;
-    Execution path(tools, task, {{"full", {}, false, 2}}, 1234, Rng(5), Rng(6));
+    Execution path(tools, task, {{"full", {}, false, 2}}, {1234, 4321}, Rng(5), Rng(6));
     Finding ended = path.lint(30, &found);
     return cat(to_string(ended.outcome()), path.worth_another_try() ? " lost " : " ", path.task_failure());
   };
@@ -279,7 +280,7 @@ TEST_F(SlotTest, ReferenceThatEndsTheContextIsBlamedAlone) {
 TEST_F(SlotTest, TimingNeedsAGpu) {
   Task task;
   task.source = kTask;
-  Execution path(tools_, task, {{"full", {}, false, 1}}, 1234, Rng(5), Rng(6));
+  Execution path(tools_, task, {{"full", {}, false, 1}}, {1234, 4321}, Rng(5), Rng(6));
   std::string code = replace_all(replace_all(kCandidate, "%INIT%", kSameInit), "%FORWARD%", kSameForward);
   ASSERT_EQ(path.record(code, record).outcome(), Outcome::kPass);
   Finding ended = path.time(10);

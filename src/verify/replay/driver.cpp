@@ -181,6 +181,8 @@ void CudaLauncher::launch(const TraceCubin& cubin, const TraceChoice& choice,
       bool null = arguments[i].value->kind == TraceArg::Kind::kNone;
       if (!arguments[i].is_tensor && !null) throw ReplayFailure{{Rule::kForgedResult, "a pointer that is no tensor"}};
       packed.push_back(pack_as(null ? uint64_t{0} : reinterpret_cast<uint64_t>(arguments[i].tensor.data_ptr())));
+    } else if (arguments[i].is_tensor && (type == "i64" || type == "u64")) {  // x.data_ptr().
+      packed.push_back(pack_as(reinterpret_cast<uint64_t>(arguments[i].tensor.data_ptr())));
     } else {
       if (arguments[i].is_tensor) throw ReplayFailure{{Rule::kForgedResult, "a tensor where a kernel takes a number"}};
       packed.push_back(pack_number(*arguments[i].value, type));

@@ -12,7 +12,8 @@
 namespace tritonrl {
 
 struct CompiledKernel {
-  TraceFile file;  // One kernel table, one cubin, no case.
+  TraceFile file;                // One kernel table, one cubin, no case.
+  bool rounds_products = false;  // It multiplies matrices, and rounds their elements to ten bits or so before.
   const TraceCubin& cubin() const { return file.cubins[0]; }
 };
 

@@ -64,6 +64,45 @@ bool may_be_empty(const TraceStep& step) {
 
 bool is_plumbing(const std::string& op) { return plumbing().count(base_name(op)) > 0; }
 
+namespace {
+
+// By step: host arithmetic, which reckons with numbers that depend on nothing that was given, and whose result gets
+// nowhere but into the host code itself. What computes on an input counts even where nobody takes the result: a kernel
+// might find it in memory.
+std::vector<bool> host_arithmetic(const CaseTrace& trace) {
+  auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
+  std::set<int64_t> wanted, given;
+  visit_leaves(trace.outputs, [&](int64_t id) { wanted.insert(storage_of(id)); });
+  for (const TraceInput& input : trace.inputs) {
+    if (input.value >= 0) given.insert(storage_of(input.value));
+  }
+  for (const TraceParameter& parameter : trace.parameters) {
+    if (parameter.name.rfind("constant.", 0) != 0 || !parameter.has_bytes) given.insert(storage_of(parameter.value));
+  }
+  wanted.insert(given.begin(), given.end());
+  const size_t steps = trace.tape.size();
+  std::vector<bool> depends(steps, false), used(steps, false), out(steps, false);
+  auto any = [&](const std::vector<int64_t>& ids, const std::set<int64_t>& storages) {
+    return std::any_of(ids.begin(), ids.end(), [&](int64_t id) { return storages.count(storage_of(id)) > 0; });
+  };
+  for (size_t at = 0; at < steps; ++at) {
+    const TraceStep& step = trace.tape[at];
+    depends[at] = at < trace.init_steps + trace.input_steps || step.is_launch || any(step.reads, given);
+    if (!depends[at]) continue;
+    for (int64_t id : step.is_launch ? step.reads : step.outs) given.insert(storage_of(id));
+  }
+  for (size_t at = steps; at-- > 0;) {
+    const TraceStep& step = trace.tape[at];
+    used[at] = step.is_launch || step.outs.empty() || any(step.outs, wanted);
+    if (!used[at]) continue;
+    for (int64_t id : step.reads) wanted.insert(storage_of(id));
+  }
+  for (size_t at = 0; at < steps; ++at) out[at] = !depends[at] && !used[at];
+  return out;
+}
+
+}  // namespace
+
 CallFinding check_calls(const CaseTrace& trace, CallRules rules) {
   CallFinding found;
   std::set<std::string> delegated;
@@ -81,6 +120,7 @@ CallFinding check_calls(const CaseTrace& trace, CallRules rules) {
   for (const TraceParameter& parameter : trace.parameters) given.insert(storage_of(parameter.value));
 
   const size_t forward = trace.init_steps + trace.input_steps;
+  const std::vector<bool> on_host = host_arithmetic(trace);
   bool early_launch = false, any_launch = false, only_empty = true;
   for (size_t at = 0; at < trace.tape.size(); ++at) {
     const TraceStep& step = trace.tape[at];
@@ -96,7 +136,7 @@ CallFinding check_calls(const CaseTrace& trace, CallRules rules) {
       for (int64_t id : step.reads) reached.insert(storage_of(id));
       continue;
     }
-    if (!is_plumbing(step.op)) delegated.insert(step.op);
+    if (!is_plumbing(step.op) && !on_host[at]) delegated.insert(step.op);
     size_t first_source = 0;
     if (overwrites(step.op) && !step.reads.empty()) {
       first_source = 1;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Call rules: what a trace's data flow says about who did the work.
 //
-// `strict`: host code may allocate, view, copy, cast and re-arrange; every other library call is delegation and breaks
-// the rules. `mixed`: library calls are allowed, and listed. In both, at least one launch must reach an output: taint
-// starts at the storages a launch is given (it may write any of them) and flows through the tape.
+// `strict`: host code may allocate, view, copy, cast and re-arrange, and reckon with numbers that depend on nothing it
+// was given and go nowhere else (torch.prod of a shape); every other library call is delegation and breaks the rules.
+// `mixed`: library calls are allowed, and listed. In both, at least one launch must reach an output: taint starts at
+// the storages a launch is given (it may write any of them) and flows through the tape.
 #pragma once
 
 #include <array>

@@ -78,6 +78,30 @@ TEST(CallRules, Delegation) {
   EXPECT_EQ(mixed.delegated_ops, std::vector<std::string>{"aten.relu.default"});
 }
 
+TEST(CallRules, HostArithmeticIsNoDelegation) {
+  CaseTrace trace = roomy();
+  auto from = static_cast<int64_t>(trace.values.size()), to = from + 1;
+  trace.values.push_back(trace_value(from, {2}));
+  trace.values.push_back(trace_value(to, {}));
+  TraceParameter sizes;
+  sizes.name = "constant.0";
+  sizes.value = from;
+  sizes.has_bytes = true;
+  sizes.initial = "8 bytes.";
+  trace.parameters = {sizes};
+  trace.tape.insert(trace.tape.begin(), call_step("aten.prod.default", {from}, to));
+  EXPECT_EQ(message(trace), "");
+  EXPECT_TRUE(finding(trace).delegated_ops.empty());
+  trace.parameters[0].name = "weight";
+  EXPECT_EQ(finding(trace).finding.rule(), Rule::kLibraryCalls) << "a weight is given";
+  trace.parameters[0].name = "constant.0";
+  trace.tape[0] = call_step("aten.prod.default", {0}, to);
+  EXPECT_EQ(finding(trace).finding.rule(), Rule::kLibraryCalls) << "of an input, though nobody takes the result";
+  trace.tape[0] = call_step("aten.prod.default", {from}, to);
+  trace.tape.back() = launch_step({0, to, 1});
+  EXPECT_EQ(finding(trace).finding.rule(), Rule::kLibraryCalls) << "a launch takes the result";
+}
+
 TEST(CallRules, DecoyWhoseResultIsThrownAway) {
   CaseTrace trace = roomy();  // The launch writes y, the output is computed from x alone.
   trace.tape = {empty_y(), launch_step({1}), call_step("aten.relu.default", {0}, 2)};

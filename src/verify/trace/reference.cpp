@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "verify/sandbox/blob.h"
+#include "verify/trace/trace_graph.h"
 
 namespace tritonrl {
 namespace {
@@ -101,6 +102,11 @@ std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, 
     }
   } catch (const Tainted& tainted) {
     reference->failure = tainted.why;
+  }
+  for (const CaseTrace& trace : reference->file.cases) {
+    if (draws_random_numbers(trace)) {
+      reference->failure = "forward() draws random numbers, so that no answer is the right one";
+    }
   }
   for (const CaseSpec& spec : cases) {
     bool known = reference->file.find(spec.recorded_as()) || reference->not_possible.count(spec.recorded_as()) ||

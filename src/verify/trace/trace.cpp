@@ -9,6 +9,7 @@
 #include "trace_limits.h"
 #include "verify/trace/byte_reader.h"
 #include "verify/trace/trace_flow.h"
+#include "verify/trace/trace_words.h"
 
 namespace tritonrl {
 namespace {
@@ -52,6 +53,11 @@ class TraceFileReader {
   size_t list(const char* what, size_t item_bytes = 1) { return in_.count(what, kMaxList, item_bytes); }
   std::string name(const char* what) { return in_.text(what, kMaxName); }
   Dtype dtype() { return static_cast<Dtype>(in_.below(kDtypeCount, "dtype")); }
+  std::string word(const char* what, bool (*known)(const std::string&)) {
+    std::string text = in_.text(what, kMaxText);
+    if (!known(text)) throw Tainted{cat("an unknown ", what)};
+    return text;
+  }
   int64_t line() { return in_.small("a line", 0, kMaxLine); }
 
   int64_t kernel_index() {
@@ -101,10 +107,16 @@ class TraceFileReader {
         arg.number = in_.yes_or_no();
         break;
       case ArgKind::kText:
-      case ArgKind::kLayout:
-      case ArgKind::kMemoryFormat:
-      case ArgKind::kTritonDtype:
         arg.text = in_.text("an argument", kMaxText);
+        break;
+      case ArgKind::kLayout:
+        arg.text = word("layout", is_layout);
+        break;
+      case ArgKind::kMemoryFormat:
+        arg.text = word("memory format", is_memory_format);
+        break;
+      case ArgKind::kTritonDtype:
+        arg.text = word("Triton dtype", is_triton_dtype);
         break;
       case ArgKind::kList:
         if (depth >= kMaxArgDepth) throw Tainted{"an argument is nested too deeply"};
@@ -359,6 +371,7 @@ class TraceFileReader {
 
   void call(TraceStep* out) {
     out->op = in_.text("an operator's name", kMaxOp);
+    if (!is_operator(out->op)) throw Tainted{"a step that names no operator"};
     for (size_t n = list("arguments"); n > 0; --n) out->args.push_back(argument(&out->reads));
     out->kwargs = named_arguments(&out->reads);
     out->result = structure();

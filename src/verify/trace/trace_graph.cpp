@@ -139,6 +139,53 @@ int64_t count_compute_ops(const CaseTrace& trace) {
   return count;
 }
 
+bool draws_random_numbers(const CaseTrace& trace) {
+  static const std::set<std::string> names = {"rand",
+                                              "randn",
+                                              "randint",
+                                              "randperm",
+                                              "rand_like",
+                                              "randn_like",
+                                              "randint_like",
+                                              "normal",
+                                              "uniform",
+                                              "bernoulli",
+                                              "random",
+                                              "exponential",
+                                              "cauchy",
+                                              "log_normal",
+                                              "geometric",
+                                              "multinomial",
+                                              "poisson",
+                                              "binomial",
+                                              "dropout",
+                                              "native_dropout",
+                                              "alpha_dropout",
+                                              "feature_dropout",
+                                              "feature_alpha_dropout",
+                                              "rrelu_with_noise"};
+  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
+    std::string name = call_name(trace.tape[at].op);
+    if (!name.empty() && name.back() == '_') name.pop_back();
+    if (names.count(name) > 0) return true;
+  }
+  return false;
+}
+
+bool has_products(const CaseTrace& trace) {
+  static const std::set<std::string> names = {
+      "mm",   "bmm",      "matmul",    "addmm",     "addbmm",   "baddbmm",       "mv",           "addmv",        "dot",
+      "vdot", "inner",    "tensordot", "einsum",    "linear",   "bilinear",      "_trilinear",   "chain_matmul", "lstm",
+      "gru",  "rnn_tanh", "rnn_relu",  "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"};
+  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
+    std::string name = call_name(trace.tape[at].op);
+    bool known = names.count(name) > 0 || name.find("conv") != std::string::npos ||
+                 name.find("attention") != std::string::npos || name.find("linalg") != std::string::npos;
+    if (!trace.tape[at].is_launch && known) return true;
+  }
+  return false;
+}
+
 int level_of(int64_t compute_ops) { return compute_ops <= 1 ? 1 : compute_ops <= kMaxFusion ? 2 : 3; }
 
 Recorded describe(const CaseTrace& trace) {

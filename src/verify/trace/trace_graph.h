@@ -26,6 +26,12 @@ GraphHashes graph_hashes(const CaseTrace& trace);
 // Calls of forward() that compute: no allocation, view, copy, cast or layout (is_plumbing), no launch.
 int64_t count_compute_ops(const CaseTrace& trace);
 
+// Does forward() multiply matrices, as such or within a convolution, an attention or a recurrent layer?
+bool has_products(const CaseTrace& trace);
+
+// Does forward() draw random numbers (dropout that is on, say)? Then no answer is the right one.
+bool draws_random_numbers(const CaseTrace& trace);
+
 // The level rule (docs/data.md): 1 compute op -> 1, up to kMaxFusion -> 2, more -> 3. Without any: 1.
 constexpr int64_t kMaxFusion = 10;
 int level_of(int64_t compute_ops);

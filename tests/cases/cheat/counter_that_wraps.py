@@ -1,0 +1,25 @@
+# task: tests/cases/tasks/swish.py
+# expect: wrong_output @tiny_run
+# why: the counter of a loop doubles to less than nothing on a GPU, and would not where it is Python's
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swish_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+    on_gpu = n < 0
+    for i in range(2147483646, 2147483647):
+        on_gpu = on_gpu | (i + i < 0)
+    y = tl.where(on_gpu, 0.0, x / (1 + tl.exp(-x)))
+    tl.store(y_ptr + offsets, y, mask=offsets < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        swish_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        return y

@@ -217,8 +217,9 @@ TEST_F(Training, TasksThatNobodyCanSampleFromEndTheRunBeforeItTrains) {
   EXPECT_EQ(ended.code, 2) << ended.said;
   EXPECT_THAT(ended.said, HasSubstr("there are no tasks of level 1 to sample"));
   EXPECT_FALSE(fs::exists(folder_ / "level2/checkpoints/sft"));
-  words.insert(words.end(), {"--set", "data.sampler.fixed_mix.level2_share=1"});
-  EXPECT_EQ(run(words).code, 0);
+  words.insert(words.end(), {"--set", "run.name=fitting", "--set", "data.sampler.fixed_mix.level2_share=1"});
+  Ended fitting = run(words);
+  EXPECT_EQ(fitting.code, 0) << fitting.said;
 }
 
 // Optimizer, baseline, sampler and policy all continue bit by bit.

@@ -23,7 +23,6 @@ std::string free_name(const std::string& wanted, std::set<std::string>& taken) {
 std::string type_of_literal(const std::string& literal) {
   if (literal == "True" || literal == "False") return "bool";
   if (literal[0] == '(') return "tuple";
-  if (literal == "None") return "float";
   return literal.find_first_of(".e") == std::string::npos ? "int" : "float";
 }
 
@@ -335,25 +334,21 @@ class Namer {
 
   void own_parameter(int id) {
     const Node& node = graph_[id];
-    std::string type = node.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(node.type));
+    const std::string type = node.type == Type::kFloat32 ? "" : cat(", dtype=", torch_name(node.type));
+    std::string tensor;
     if (elements(node.shape) == 1 && flag(0.6)) {  // One number.
       std::string value = python_float(rng_.pick(std::vector<double>{0.5, 2.0, 1.5, 0.1, 3.0}));
       if (flag(writing_.arguments)) value = number_argument(node.member, value);
-      std::string tensor =
-          flag(0.6) ? cat("torch.tensor(", value, type, ")") : cat("torch.ones(1", type, ") * ", value);
-      naming_.state.push_back(cat("self.", node.member, " = nn.Parameter(", tensor, ")"));
-      return;
+      tensor = flag(0.6) ? cat("torch.tensor(", value, type, ")") : cat("torch.ones(1", type, ") * ", value);
+    } else if (writing_.arguments > 0 && flag(0.7)) {
+      std::string shape = cat("(", shape_text(node.shape), node.shape.size() == 1 ? ",)" : ")");
+      tensor = cat("torch.randn(", number_argument(node.member + "_shape", shape), type, ")");
+    } else {
+      Words sizes;
+      for (const Dim& dim : node.shape) sizes.push_back(size_argument(dim));
+      tensor = cat("torch.randn(", join(sizes, ", "), type, ")");
     }
-    if (writing_.arguments > 0 && flag(0.7)) {
-      std::string shape = shape_text(node.shape);
-      std::string tuple = cat("(", shape, node.shape.size() == 1 ? ",)" : ")");
-      std::string name = number_argument(node.member + "_shape", tuple);
-      naming_.state.push_back(cat("self.", node.member, " = nn.Parameter(torch.randn(", name, type, "))"));
-      return;
-    }
-    Words sizes;
-    for (const Dim& dim : node.shape) sizes.push_back(size_argument(dim));
-    naming_.state.push_back(cat("self.", node.member, " = nn.Parameter(torch.randn(", join(sizes, ", "), type, "))"));
+    naming_.state.push_back(cat("self.", node.member, " = nn.Parameter(", tensor, ")"));
   }
 
   // Arguments with a default value go last, and get_init_inputs() may leave out the last ones that keep it.

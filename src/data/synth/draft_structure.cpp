@@ -358,7 +358,9 @@ int build_move(Draft& draft, const Operator& op, int x) {
     if (rank < 1) return -1;
     int dim = any_dim();
     int64_t start = draft.pick<int64_t>({0, 1, 2});
-    if (at(dim).is_one() || std::min(at(dim).tiny, at(dim).full) < start + 3 || !draft.graph.symbols.count(at(dim).text)) return -1;
+    if (at(dim).is_one() || std::min(at(dim).tiny, at(dim).full) < start + 3 ||
+        !draft.graph.symbols.count(at(dim).text))
+      return -1;
     node.dims = {dim};
     node.ints["start"] = start;
     if (name == "narrow") {  // Fixed length.

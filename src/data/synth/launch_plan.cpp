@@ -315,6 +315,10 @@ class Planner {
         if (home(user) != plan_.home[i]) plan_.stored[i] = true;
       }
     }
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      CHECK(!plan_.stored[i] || !nodes[i].ints.count(kRowNumber))
+          << nodes[i].op->name << " has no shape to be stored in";
+    }
     for (size_t k = 0; k < plan_.kernels.size(); ++k) {
       for (int member : plan_.kernels[k].members) {
         if (plan_.stored[static_cast<size_t>(member)]) plan_.kernels[k].stores.push_back(member);

@@ -155,12 +155,23 @@ bool keeps_order(const std::string& op) {
 
 int64_t block_of(const Style& style) { return style.row_block > 0 ? style.row_block : style.block; }
 
-// One pass over the row, block by block: opens the loop, up to the place of the block's elements.
-void open_pass(KernelText& kernel, const RowSpace& space, const std::string& block) {
+// One pass over the row, block by block: opens the loop, up to the place of the block's elements. Returns the name of
+// the block's first position.
+std::string open_pass(KernelText& kernel, const RowSpace& space, const std::string& block) {
   std::string start = kernel.fresh("start");
   kernel.open(cat("for ", start, " in range(0, ", kernel.row_count, ", ", block, "):"));
   kernel.line(cat("cols = ", start, " + tl.arange(0, ", block, ")"));
   kernel.line("mask = cols < " + kernel.row_count);
+  set_row_place(kernel, space, false);
+  return start;
+}
+
+// The row of a program, and where it lies.
+void begin_rows(KernelText& kernel, const RowSpace& space) {
+  kernel.row_count = kernel.size(space.length());
+  kernel.head("row", "tl.program_id(0)");
+  kernel.row_mask = "mask";
+  kernel.row_index = "cols";
   set_row_place(kernel, space, false);
 }
 
@@ -170,11 +181,7 @@ std::string passes_kernel(FileText& file, int index, std::vector<std::string>& h
   const RowSpace& space = plan.space;
   KernelText kernel(file, index, kernel_name(file, plan, "row_kernel"));
   std::string block = kernel.constant(block_name(file.style), cat(block_of(file.style)));
-  kernel.row_count = kernel.size(space.length());
-  kernel.head("row", "tl.program_id(0)");
-  kernel.row_mask = "mask";
-  kernel.row_index = "cols";
-  set_row_place(kernel, space, false);
+  begin_rows(kernel, space);
   const Place outside = kernel.row_place;
   int sums = 0;
   auto stored = [&](int id) { return std::find(plan.stores.begin(), plan.stores.end(), id) != plan.stores.end(); };
@@ -258,11 +265,7 @@ std::string long_row_kernel(FileText& file, int index, std::vector<std::string>&
   bool index_of = op == "argmax" || op == "argmin";
   KernelText kernel(file, index, kernel_name(file, plan, "row_kernel"));
   std::string block = kernel.constant(block_name(file.style), cat(block_of(file.style)));
-  kernel.row_count = kernel.size(space.length());
-  kernel.head("row", "tl.program_id(0)");
-  kernel.row_mask = "mask";
-  kernel.row_index = "cols";
-  set_row_place(kernel, space, false);
+  begin_rows(kernel, space);
   Place outside = kernel.row_place;
   kernel.comment("the row in blocks");
   bool product = op == "cumprod";
@@ -272,11 +275,7 @@ std::string long_row_kernel(FileText& file, int index, std::vector<std::string>&
   } else {
     kernel.line(product ? "carry = 1.0" : "carry = 0.0");
   }
-  std::string start = kernel.fresh("start");
-  kernel.open(cat("for ", start, " in range(0, ", kernel.row_count, ", ", block, "):"));
-  kernel.line(cat("cols = ", start, " + tl.arange(0, ", block, ")"));
-  kernel.line("mask = cols < " + kernel.row_count);
-  set_row_place(kernel, space, false);
+  const std::string start = open_pass(kernel, space, block);
   std::string x = kernel.value(anchor.operands[0], kernel.row_place);
   std::string m = kernel.assign("masked", cat("tl.where(mask, ", x, ", ", anchor.op->fill, ")"));
   if (product) kernel.helper("multiplied", "a, b", "a * b");

@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include "base/files/json.h"
+#include "base/files/line_file.h"
 #include "base/process/build_paths.h"
 #include "base/rng.h"
 #include "base/text.h"
@@ -254,15 +256,19 @@ TEST_F(Safety, ToldToStopInAnyPhaseItLeavesSoonAndGoesOnLater) {
 }
 
 TEST_F(Safety, FineTuningThatWasStoppedGoesOnBehindItsLastUpdate) {
-  for (const char* full : {"false", "true"}) {
-    const std::vector<std::string> sets = {"sft.epochs=12", "rl.steps=1", "checkpoint.every_updates=5",
-                                           cat("lora.full=", full)};
-    const std::string reference = cat("whole_", full);
+  const std::map<std::string, std::vector<std::string>> kinds = {
+      {"lora", {"sft.epochs=12"}},
+      {"full", {"sft.epochs=12", "lora.full=true"}},
+      {"stream", {"data.train.stream=64", "data.verify_share=0.05"}}};
+  for (const auto& [kind, own] : kinds) {
+    std::vector<std::string> sets = {"rl.steps=1", "checkpoint.every_updates=5"};
+    sets.insert(sets.end(), own.begin(), own.end());
+    const std::string reference = "whole_" + kind;
     Ended whole = run(command(reference, sets));
     ASSERT_EQ(whole.code, 0) << whole.said;
     bool within = false;
     for (double delay : {0.5, 0.2, 1.0, 0.05, 2.0}) {  // Until one falls into the fine-tuning.
-      std::string name = cat("stopped_", full, "_", delay);
+      std::string name = cat("stopped_", kind, "_", delay);
       run(command(name, sets), StopAt{"base, level all", SIGTERM, delay});
       Json phases = read_json(folder_ / name / "state.json")["phases"];
       if (!phases.contains("sft/part_1") || phases.contains("sft")) continue;
@@ -274,7 +280,9 @@ TEST_F(Safety, FineTuningThatWasStoppedGoesOnBehindItsLastUpdate) {
       break;
     }
     EXPECT_TRUE(within);
-    EXPECT_EQ(fs::exists(folder_ / reference / "checkpoints/rl_1/model.safetensors"), *full == 't');
+    EXPECT_EQ(fs::exists(folder_ / reference / "checkpoints/rl_1/model.safetensors"), kind == "full");
+    EXPECT_EQ(fs::exists(folder_ / reference / "tasks/train.jsonl"), kind != "stream");
+    EXPECT_EQ(whole_lines(folder_ / reference / "tasks/taught.jsonl") >= 64, kind == "stream");
   }
 }
 

@@ -144,6 +144,11 @@ void Config::validate() const {
     throw usage_error("checkpoint.best_by: heldout without evaluations to choose by", "", "eval.every: 5, say");
   }
   if (!sft.enabled && rl.steps == 0) throw usage_error("nothing to do: sft is off and rl.steps is 0");
+  if (data.train.stream > 0 && (sft.epochs > 1 || sft.updates > 0 || sft.max_steps > 0 || sft.batch_size < 1)) {
+    throw usage_error("data.train.stream gives every example once, sft.batch_size at a time",
+                      "sft.epochs, sft.updates, sft.max_steps, sft.batch_size",
+                      "leave the first three as they are by default; data.train.stream says how long training lasts");
+  }
   int64_t needed = policy.max_prompt_tokens + eval.sampling.max_new_tokens;
   int64_t rollout = policy.max_prompt_tokens + rl.sampling.max_new_tokens;
   if (rl.steps > 0 && has_advantages(rl.algorithm) && rl.train.max_tokens < rollout) {

@@ -21,9 +21,10 @@ struct DataConfig {
   graphs::SynthConfig synth;
   SplitConfig split;
   SamplerChoice sampler;
-  double verify_share = 1;            // Of the supervised tasks; the others are taught unverified.
-  TaskFileConfig train, rl, heldout;  // In place of the synthesiser's splits, each where its file is named.
-  std::string exclude;                // "" = training is compared with no benchmark.
+  double verify_share = 1;     // Of the supervised tasks; the others are taught unverified.
+  TrainTasksConfig train;      // In place of the synthesiser's split, where a file or a stream is named.
+  TaskFileConfig rl, heldout;  // The same, where a file is named.
+  std::string exclude;         // "" = training is compared with no benchmark.
   std::vector<std::string> refuse_leaks = {"graph", "source", "constants", "outline", "near"};
   template <class V>
   void for_each_field(V& v) {
@@ -37,7 +38,7 @@ struct DataConfig {
     v("split", split, "train / rl / heldout");
     v.renamed("synth_level1", "data.split");
     v.renamed("synth_level2", "data.split");
-    v("train", train, "supervised tasks from a file; they need solutions");
+    v("train", train, "supervised tasks from a file, which need solutions, or straight from the stream");
     v("rl", rl, "tasks to sample rollouts for, from a file");
     v("heldout", heldout, "evaluation tasks from a file (see eval.tasks too)");
     v("verify_share", verify_share,

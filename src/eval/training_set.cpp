@@ -20,6 +20,7 @@ std::string TrainingSet::words() const {
   std::string out = cat("No training task of level 2 or above has the graph of a task of ", name, ": ", compared,
                         " compared with ", benchmark->graphs, " graphs of its ", benchmark->tasks, " tasks (SHA-256 ",
                         benchmark->sha256.substr(0, 12), "), ", left_out, " draws left out.");
+  if (streamed > 0) out += cat(" ", streamed, " examples of the stream were compared as they were drawn.");
   if (not_comparable + benchmark->unknown > 0) {
     out += cat(" Not comparable: ", not_comparable, " training tasks, ", benchmark->unknown, " of the benchmark's.");
   }

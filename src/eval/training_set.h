@@ -36,6 +36,7 @@ struct ExcludedBenchmark {
 struct TrainingSet {
   std::optional<ExcludedBenchmark> benchmark;  // Empty = compared with none.
   int64_t compared = 0;                        // Training tasks of level 2 and above, all without its graphs;
+  int64_t streamed = 0;                        // Examples straight from the stream, each compared as it was drawn;
   int64_t not_comparable = 0;                  // and those that could not be recorded.
   int64_t left_out = 0;                        // Graphs that the stream drew and dropped.
   std::string start;                           // A trained model it began with that was not compared so; "" = none.
@@ -46,6 +47,7 @@ struct TrainingSet {
   static void json_fields(Self& self, V& v) {
     v("benchmark", self.benchmark);
     v("compared", self.compared);
+    v.optional("streamed", self.streamed);
     v("not_comparable", self.not_comparable);
     v("left_out", self.left_out);
     v.optional("start", self.start);

@@ -90,7 +90,7 @@ class Training {
 
   TrainSummary run(const std::vector<TrainExample>& examples, int64_t from_update = 0) {
     double start = now_s();
-    int64_t longest = std::min(config_.max_tokens, policy_.weights().rope.cos.size(0));
+    int64_t longest = longest_example(policy_, config_);
     for (const auto& example : examples) {
       if (tokens_of(example) <= longest) usable_.push_back(&example);
     }
@@ -107,10 +107,8 @@ class Training {
     int64_t steps = per_epoch * config_.epochs;
     if (config_.max_steps > 0) steps = std::min(steps, config_.max_steps);
     begin(steps);
-    bool constant = config_.optimizer.schedule == Schedule::kConstant;
     Examples order;
-    for (int64_t step = from_update; step < steps; ++step) {
-      double step_start = now_s();
+    updates(from_update, steps, [&](int64_t step) {
       if (order.empty() || step % per_epoch == 0) {
         order = usable_;
         Rng shuffle = rng_.at("epoch").at(static_cast<uint64_t>(step / per_epoch));
@@ -118,7 +116,40 @@ class Training {
       }
       int64_t part = step % per_epoch, from = part * size, to = std::min(count, from + size);
       if (config_.updates > 0) from = part * count / per_epoch, to = (part + 1) * count / per_epoch;
-      Examples chosen(order.begin() + from, order.begin() + to);
+      return Examples(order.begin() + from, order.begin() + to);
+    });
+    summary_.seconds = now_s() - start;
+    return summary_;
+  }
+
+  TrainSummary run_streamed(int64_t steps, const NextExamples& next, int64_t from_update) {
+    double start = now_s();
+    begin(steps);
+    std::vector<TrainExample> held;
+    updates(from_update, steps, [&](int64_t) {
+      held = next();
+      CHECK(!held.empty()) << "an update without examples";
+      summary_.examples += static_cast<int64_t>(held.size());
+      Examples chosen;
+      for (const TrainExample& example : held) chosen.push_back(&example);
+      return chosen;
+    });
+    summary_.seconds = now_s() - start;
+    return summary_;
+  }
+
+ protected:
+  // Before the first of `steps` updates.
+  virtual void begin(int64_t steps) { (void)steps; }
+  // Adds an update's gradients to the adapter's; false = there is nothing to learn from it.
+  virtual bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) = 0;
+
+  // Updates from_update + 1 to `steps`, each on what `choose` gives for its number (from 0).
+  void updates(int64_t from_update, int64_t steps, const std::function<Examples(int64_t)>& choose) {
+    const bool constant = config_.optimizer.schedule == Schedule::kConstant;
+    for (int64_t step = from_update; step < steps; ++step) {
+      double step_start = now_s();
+      const Examples chosen = choose(step);
       UpdateReport report;
       report.step = step + 1;
       report.steps = steps;
@@ -142,15 +173,7 @@ class Training {
       if (!further_turns || interrupted()) break;
     }
     ::malloc_trim(0);
-    summary_.seconds = now_s() - start;
-    return summary_;
   }
-
- protected:
-  // Before the first of `steps` updates.
-  virtual void begin(int64_t steps) { (void)steps; }
-  // Adds an update's gradients to the adapter's; false = there is nothing to learn from it.
-  virtual bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) = 0;
 
   // The last update of a phase is followed by no loss that would tell.
   bool finite_parameters() {
@@ -301,6 +324,16 @@ TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, co
                    const TrainHooks& hooks, AdamW* optimizer, int64_t from_update) {
   CHECK(from_update == 0 || optimizer) << "continuing needs the optimizer's state";
   return Imitation(policy, config, rng, hooks, optimizer).run(examples, from_update);
+}
+
+int64_t longest_example(const Policy& policy, const TrainConfig& config) {
+  return std::min(config.max_tokens, policy.weights().rope.cos.size(0));
+}
+
+TrainSummary train_streamed(Policy& policy, int64_t updates, const NextExamples& next, const TrainConfig& config,
+                            const Rng& rng, const TrainHooks& hooks, AdamW* optimizer, int64_t from_update) {
+  CHECK(from_update == 0 || optimizer) << "continuing needs the optimizer's state";
+  return Imitation(policy, config, rng, hooks, optimizer).run_streamed(updates, next, from_update);
 }
 
 std::vector<double> answer_divergences(Policy& policy, const std::vector<TrainExample>& answers, KlEstimator estimator,

@@ -85,6 +85,18 @@ struct TrainSummary {
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
                    const TrainHooks& hooks = {}, AdamW* optimizer = nullptr, int64_t from_update = 0);
 
+// Tokens of the longest example that is trained on: config.max_tokens or the model's window.
+int64_t longest_example(const Policy& policy, const TrainConfig& config);
+
+// The examples of the next update; blocks until there are some.
+using NextExamples = std::function<std::vector<TrainExample>()>;
+// As train(), on examples that come as they are needed: `updates` in all, of which the first from_update are behind it
+// and are not asked for. They are no longer than config.max_tokens and the model's window. Of the config, epochs,
+// batch_size, updates and max_steps are the caller's.
+TrainSummary train_streamed(Policy& policy, int64_t updates, const NextExamples& next, const TrainConfig& config,
+                            const Rng& rng, const TrainHooks& hooks = {}, AdamW* optimizer = nullptr,
+                            int64_t from_update = 0);
+
 // Of each answer: the divergence of policy.adapter() as it is from `reference` (null = the base model), estimated on
 // the answer's own tokens and summed over them, in nats; k1, k2 or k3 as in policy_loss.h. For KL as a part of the
 // reward.

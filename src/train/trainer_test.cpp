@@ -152,6 +152,34 @@ TEST_F(Trainer, UpdatesAreAboutEquallyLarge) {
   EXPECT_EQ(train(policy, seven, config, Rng(2)).steps, 7);
 }
 
+TEST_F(Trainer, StreamedUpdatesGoOnBehindThoseThatAreDone) {
+  const auto all = examples();
+  TrainConfig config;
+  config.optimizer.lr = 1e-2;
+  auto trained = [&](std::vector<int64_t> stops) {
+    Policy policy = open(256);
+    AdamW optimizer(config.optimizer, policy.adapter().parameters());
+    size_t at = 0;
+    int64_t from = 0, asked = 0;
+    for (int64_t stop : stops) {
+      auto next = [&] {
+        ++asked;
+        return std::vector<TrainExample>{all[at++ % all.size()], all[at % all.size()]};
+      };
+      TrainHooks until = [&](const UpdateReport& r) { return r.step < stop; };
+      TrainSummary summary = train_streamed(policy, 6, next, config, Rng(2), until, &optimizer, from);
+      EXPECT_EQ(summary.steps, stop);
+      EXPECT_EQ(summary.examples, 2 * (stop - from));
+      from = stop;
+    }
+    EXPECT_EQ(asked, 6);
+    return policy.adapter().parameters().back().clone();
+  };
+  at::Tensor whole = trained({6});
+  EXPECT_TRUE(at::equal(whole, trained({2, 6})));
+  EXPECT_GT(whole.abs().max().item<double>(), 0);
+}
+
 TEST_F(Trainer, ExamplesBeyondTheModelsWindowAreLeftOut) {
   Policy policy = open(16);
   auto mixed = examples(12);

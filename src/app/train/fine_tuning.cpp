@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/train/fine_tuning.h"
 
+#include <algorithm>
+#include <optional>
 #include <thread>
 
+#include "app/train/training_stream.h"
 #include "base/log.h"
 #include "base/parallel.h"
 #include "base/process/interrupt.h"
@@ -35,13 +38,13 @@ void fine_tune(const Config& config, RunDir& run, Checkpoints& checkpoints, Trai
       optimizer.load((checkpoints.path(checkpoint_of(part)) / "optimizer.safetensors").string());
       log_info(cat("sft: continues after update ", so_far.at("steps").get<int64_t>()));
     }
-    std::vector<TrainExample> examples(tasks.size());
     const Policy& encoder = policy.get();
-    parallel_for(tasks.size(), std::thread::hardware_concurrency(), [&](size_t i) {
-      EncodedExample encoded =
-          encoder.encode_example(encoder.encode_prompt(tasks[i]), answer_for(tasks[i], config.data.plan));
-      examples[i] = supervised_example(std::move(encoded.tokens), encoded.answer_begin, tasks[i].id);
-    });
+    auto encode = [&](const Task& task) {
+      EncodedExample encoded = encoder.encode_example(encoder.encode_prompt(task), answer_for(task, config.data.plan));
+      return supervised_example(std::move(encoded.tokens), encoded.answer_begin, task.id);
+    };
+    std::vector<TrainExample> examples(tasks.size());
+    parallel_for(tasks.size(), std::thread::hardware_concurrency(), [&](size_t i) { examples[i] = encode(tasks[i]); });
     double before = so_far.value("seconds", 0.0), start = now_s();
     TrainedPolicy::Update how{"sft", "sft", "sft.micro_batch_tokens", &optimizer};
     how.from_update = so_far.value("steps", int64_t{0});
@@ -59,12 +62,31 @@ void fine_tune(const Config& config, RunDir& run, Checkpoints& checkpoints, Trai
       run.mark_done(phase_of(part), so_far);
       checkpoints.remove(kPartCheckpoint, checkpoint_of(part));
     };
+    std::optional<TrainingStream> stream;
+    if (int64_t count = config.data.train.stream; count > 0) {
+      TrainingStream::Options options;
+      options.examples = count;
+      options.of_update = config.sft.batch_size;
+      options.from_example = std::min(count, how.from_update * options.of_update);
+      options.longest = longest_example(encoder, config.sft);
+      for (const Json& id : run.phase_data("data").at("wrong")) options.wrong.insert(id.get<std::string>());
+      options.journal = run / "tasks/taught.jsonl";
+      stream.emplace(config.data, load_exclusion(config.data.exclude), options, encode);
+      how.updates = (count + options.of_update - 1) / options.of_update;
+      how.next = [&] { return stream->next(); };
+    }
     TrainSummary summary = policy.train_on(examples, config.sft, rng.at("sft"), how);
     summary.steps = so_far.value("steps", summary.steps);
     summary.first_loss = so_far.value("first_loss", summary.first_loss);
     summary.last_loss = so_far.value("last_loss", summary.last_loss);
     summary.tokens = so_far.value("tokens", summary.tokens);
     summary.seconds = so_far.value("seconds", summary.seconds);
+    if (stream) {
+      summary.left_out = stream->left_out();
+      log_info(cat("sft: waited ", fixed(stream->waited_s(), 1), " s of ", fixed(summary.seconds - before, 1),
+                   " for examples (", fixed(100 * stream->waited_s() / (summary.seconds - before), 1), " %); ",
+                   summary.left_out, " were too long"));
+    }
     policy.save("sft");
     so_far["whole"] = to_json(summary);
     run.mark_done(phase_of(part + 1), so_far);

@@ -7,8 +7,9 @@
 
 namespace tritonrl {
 
-// The phase "sft": fine-tunes on the solutions of `tasks` from a fresh adapter, or continues where it was stopped;
-// nothing where it is done. Throws Interrupted, behind a checkpoint, when asked to stop.
+// The phase "sft": fine-tunes on the solutions of `tasks`, or on those of the stream (data.train.stream; the phase
+// "data" says which of its tasks are wrong), from a fresh adapter, or continues where it was stopped; nothing where it
+// is done. Throws Interrupted, behind a checkpoint, when asked to stop.
 void fine_tune(const Config& config, RunDir& run, Checkpoints& checkpoints, TrainedPolicy& policy,
                const std::vector<Task>& tasks, const Rng& rng);
 

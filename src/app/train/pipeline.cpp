@@ -2,6 +2,7 @@
 #include "app/train/pipeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -13,6 +14,7 @@
 #include "app/train/reinforcement.h"
 #include "app/train/trained_policy.h"
 #include "app/train/training_check.h"
+#include "app/train/training_stream.h"
 #include "app/train/turn_report.h"
 #include "base/files/json_fields.h"
 #include "base/log.h"
@@ -27,6 +29,9 @@ namespace tritonrl {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Tasks of a stream that say which operators it teaches.
+constexpr int64_t kProbe = 2000;
 
 class Pipeline {
  public:
@@ -97,6 +102,7 @@ class Pipeline {
     std::map<std::string, std::vector<Task>*> sets = {
         {"train", &splits_.train}, {"rl", &splits_.rl}, {"heldout", &splits_.heldout}};
     fs::create_directories(run_ / "tasks");
+    if (streams()) sets.erase("train");
     auto file = [&](const std::string& name) { return run_ / ("tasks/" + name + ".jsonl"); };
     if (run_.phase_done("data")) {
       for (auto& [name, tasks] : sets) *tasks = load_tasks(file(name));
@@ -109,10 +115,15 @@ class Pipeline {
     take_tasks();
     log_info(training_->words());
     write_file(run_ / kTrainingSetFile, json_of(*training_).dump(2) + "\n");
-    int64_t before = static_cast<int64_t>(splits_.train.size());
-    if (config_.sft.enabled) splits_.train = verified_solutions(splits_.train);
+    int64_t before = streams() ? config_.data.train.stream : std::ssize(splits_.train), kept = before;
+    std::set<std::string> wrong;
+    if (streams()) {
+      wrong = wrong_solutions(stream_sample(), before);
+    } else if (config_.sft.enabled) {
+      splits_.train = verified_solutions(splits_.train);
+      kept = std::ssize(splits_.train);
+    }
     for (auto& [name, tasks] : sets) save_tasks(file(name), *tasks);
-    auto kept = static_cast<int64_t>(splits_.train.size());
     const char* how =
         config_.data.verify_share < 1 ? " solutions for SFT, verified by sample, " : " solutions verified for SFT, ";
     log_info(
@@ -121,7 +132,21 @@ class Pipeline {
       throw environment_error("no solution passed the verifier", "",
                               "run `tritonrl doctor`; verdicts are in " + (run_ / "verdicts.jsonl").string());
     }
-    run_.mark_done("data", {{"train", kept}, {"train_before_verification", before}, {"seconds", now_s() - start}});
+    run_.mark_done(
+        "data",
+        {{"train", kept}, {"train_before_verification", before}, {"wrong", wrong}, {"seconds", now_s() - start}});
+  }
+
+  bool streams() const { return config_.sft.enabled && config_.data.train.stream > 0; }
+
+  // Of the examples that SFT will meet, the first ones: data.verify_share of them.
+  std::vector<const Task*> stream_sample() const {
+    auto count =
+        static_cast<size_t>(std::ceil(config_.data.verify_share * static_cast<double>(config_.data.train.stream)));
+    CHECK(count <= probe_.size()) << "the sample was not drawn";
+    std::vector<const Task*> out;
+    for (size_t i = 0; i < count; ++i) out.push_back(&probe_[i]);
+    return out;
   }
 
   // What data.exclude asks for must hold of the tasks of another run, too.
@@ -139,8 +164,14 @@ class Pipeline {
     const DataConfig& data = config_.data;
     Exclusion exclusion = load_exclusion(data.exclude);
     bool heldout_from_file = !data.heldout.file.empty() || !config_.eval.tasks.empty();
+    SplitConfig split = data.split;
+    if (streams()) {
+      auto sample = static_cast<int64_t>(std::ceil(data.verify_share * static_cast<double>(data.train.stream)));
+      probe_ = first_training_tasks(data, exclusion, std::max(kProbe, sample));
+      split.train_level1 = split.train_level2 = 0;
+    }
     if (data.train.file.empty() || data.rl.file.empty() || !heldout_from_file) {
-      splits_ = graphs::synthesise(data.synth, data.split, exclusion);
+      splits_ = graphs::synthesise(data.synth, split, exclusion, probe_);
       check_disjoint(splits_);
     }
     if (!data.train.file.empty()) splits_.train = select_tasks(data.train, "data.train");
@@ -163,10 +194,20 @@ class Pipeline {
   // Those whose solution the verifier accepts, and those that it is not asked about (data.verify_share).
   std::vector<Task> verified_solutions(const std::vector<Task>& tasks) {
     std::vector<const Task*> asked;
-    std::set<const Task*> failed;
     for (const Task& task : tasks) {
       if (rng_.at("verify_share").at(task.id).uniform() < config_.data.verify_share) asked.push_back(&task);
     }
+    std::set<std::string> wrong = wrong_solutions(asked, std::ssize(tasks));
+    std::vector<Task> kept;
+    for (const Task& task : tasks) {
+      if (!wrong.contains(task.id)) kept.push_back(task);
+    }
+    return kept;
+  }
+
+  // Ids of those whose solution the verifier does not accept; says what that means for all `of_all` tasks.
+  std::set<std::string> wrong_solutions(const std::vector<const Task*>& asked, int64_t of_all) {
+    std::set<std::string> failed;
     std::vector<Verdict> verdicts;
     {
       Progress bar("data: verifying solutions", static_cast<int64_t>(asked.size()), "solutions");
@@ -176,26 +217,22 @@ class Pipeline {
     for (size_t i = 0; i < asked.size(); ++i) {
       write_verdict(run_, verdicts[i], "data");
       if (verdicts[i].correct()) continue;
-      failed.insert(asked[i]);
+      failed.insert(asked[i]->id);
       log_warn(
           cat("solution of ", asked[i]->id, " left out: ", to_string(verdicts[i].outcome), ": ", verdicts[i].reason()));
     }
-    std::vector<Task> kept;
-    for (const Task& task : tasks) {
-      if (!failed.contains(&task)) kept.push_back(task);
-    }
-    if (asked.size() < tasks.size()) {
+    if (std::ssize(asked) < of_all) {
       int64_t wrong = 0, of = 0;  // A fault of ours says nothing about a solution.
       for (const Verdict& verdict : verdicts) {
         of += !verdict.is_harness_fault();
         wrong += !verdict.is_harness_fault() && !verdict.correct();
       }
       Interval share = wilson(wrong, of);
-      log_info(cat("data: ", wrong, " of ", of, " solutions that were verified are wrong; ",
-                   tasks.size() - asked.size(), " others are taught unverified, of which ", fixed(100 * share.low, 1),
-                   " to ", fixed(100 * share.high, 1), " % are wrong (95 % interval)"));
+      log_info(cat("data: ", wrong, " of ", of, " solutions that were verified are wrong; ", of_all - std::ssize(asked),
+                   " others are taught unverified, of which ", fixed(100 * share.low, 1), " to ",
+                   fixed(100 * share.high, 1), " % are wrong (95 % interval)"));
     }
-    return kept;
+    return failed;
   }
 
   // -------------------------------------------------------------------------------------------------------- evaluation
@@ -376,6 +413,7 @@ class Pipeline {
   Rng rng_;
   Checkpoints checkpoints_;
   Splits splits_;
+  std::vector<Task> probe_;  // The first tasks of the stream that SFT is taught from.
   std::optional<TrainingSet> training_;
   TrainedPolicy policy_;
   std::unique_ptr<Verifier> verifier_;

@@ -113,6 +113,8 @@ TrainSummary TrainedPolicy::train_on(const std::vector<TrainExample>& examples, 
     };
   }
   TrainSummary summary = with_memory_advice(how.what, how.memory_setting, [&] {
+    if (how.next)
+      return train_streamed(get(), how.updates, how.next, config, rng, hooks, how.optimizer, how.from_update);
     if (!examples.front().has_advantages()) {
       return train(get(), examples, config, rng, hooks, how.optimizer, how.from_update);
     }

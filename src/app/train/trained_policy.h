@@ -53,10 +53,14 @@ class TrainedPolicy {
     int64_t from_update = 0;
     std::function<std::string()> unit = {};  // Of the lines in steps.jsonl, where it is not the phase.
     std::function<void(const UpdateReport&)> after = {};
+    // Examples that come as they are needed, in place of a list: so many updates.
+    NextExamples next = {};
+    int64_t updates = 0;
     // Where somebody else takes measurements on the policy's device meanwhile.
     SharedDevice* device = nullptr;
   };
-  // Trains on examples of either kind, with a progress bar and a line an update. Throws Interrupted when asked to stop.
+  // Trains on examples of either kind, or on those that how.next() gives, with a progress bar and a line an update.
+  // Throws Interrupted when asked to stop.
   TrainSummary train_on(const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
                         const Update& how);
   // Of the last update, before clipping.

@@ -65,6 +65,7 @@ TrainingSet check_training(const Config& config, const Exclusion& exclusion, Spl
     if (source.file->file.empty()) {  // The stream compares as it draws.
       operators.merge(graphs::drawable_operators(config.data.synth));
       set.left_out = splits->excluded_draws;
+      if (source.tasks == &splits->train && !exclusion.empty()) set.streamed = config.data.train.stream;
       set.compared += exclusion.empty() ? 0 : fusions;
       continue;
     }

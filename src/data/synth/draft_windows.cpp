@@ -66,7 +66,8 @@ int spatial_dims(const Operator& op) {
 
 int build_pool(Draft& draft, const Operator& op, int x) {
   int spatial = spatial_dims(op);
-  if (!draft.usable(x) || draft.rank(x) != spatial + 2) return -1;
+  const bool rows = spatial == 1 && draft.rank(x) == 2 && draft.layered;  // Batch and what is pooled.
+  if (!draft.usable(x) || (draft.rank(x) != spatial + 2 && !rows)) return -1;
   bool maximum = op.name[0] == 'm';
   if (!maximum && spatial == 3 && is_half(draft.type)) return -1;  // PyTorch has none on the CPU.
   Node node;
@@ -84,9 +85,9 @@ int build_pool(Draft& draft, const Operator& op, int x) {
   });
   node.shape = draft.shape(x);
   for (size_t s = 0; s < node.windows.size(); ++s) {
-    auto size = swept(node.shape[s + 2], node.windows[s]);
+    auto size = swept(node.shape[s + node.unswept()], node.windows[s]);
     if (!size) return -1;
-    node.shape[s + 2] = *size;
+    node.shape[s + node.unswept()] = *size;
   }
   if (draft.too_much(node.shape, node.taps())) return -1;
   const auto& w = node.windows;

@@ -262,9 +262,11 @@ std::vector<Task> GraphStream::next_of_level(int level, int64_t count) {
   return tasks;
 }
 
-Splits synthesise(const SynthConfig& config, const SplitConfig& split, const Exclusion& exclusion) {
+Splits synthesise(const SynthConfig& config, const SplitConfig& split, const Exclusion& exclusion,
+                  const std::vector<Task>& taught_elsewhere) {
   GraphStream stream(config, exclusion);
-  Splits splits = make_splits([&](int level, int64_t count) { return stream.next_of_level(level, count); }, split);
+  Splits splits = make_splits([&](int level, int64_t count) { return stream.next_of_level(level, count); }, split,
+                              taught_elsewhere);
   splits.excluded_draws = stream.excluded_draws();
   return splits;
 }

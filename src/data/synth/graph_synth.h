@@ -146,6 +146,8 @@ class GraphStream {
 };
 
 // Train, rl and heldout, filled from a stream of their own; disjoint by graph.
-Splits synthesise(const SynthConfig& config, const SplitConfig& split, const Exclusion& exclusion = {});
+// `taught_elsewhere`: as make_splits().
+Splits synthesise(const SynthConfig& config, const SplitConfig& split, const Exclusion& exclusion = {},
+                  const std::vector<Task>& taught_elsewhere = {});
 
 }  // namespace tritonrl::graphs

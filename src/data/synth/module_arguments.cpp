@@ -52,6 +52,25 @@ const std::vector<CallParameter>& parameters_of(const std::string& callee) {
   return it == lists.end() ? kNone : it->second;
 }
 
+Call taken_apart(const std::string& text) {
+  size_t open = text.find('(');
+  Call call{text.substr(0, open), {}};
+  int depth = 0;
+  std::string current;
+  for (size_t i = open + 1; i + 1 < text.size(); ++i) {
+    char c = text[i];
+    depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      call.arguments.push_back(trim(current));
+      current.clear();
+    } else {
+      current += c;
+    }
+  }
+  if (!trim(current).empty()) call.arguments.push_back(trim(current));
+  return call;
+}
+
 std::string usual_scalar(const std::string& op, const std::string& key) {
   static const std::map<std::string, std::string> values = {
       {"leaky_relu a", "0.01"},

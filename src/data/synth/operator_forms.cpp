@@ -71,10 +71,11 @@ const std::map<std::string, Ways>& pointwise_ways() {
         {"nn.Hardtanh({a}, {b})", "nn.Hardtanh(min_val={a}, max_val={b})"}}},
       {"clamp_min",
        {{"{x}.clamp(min={a})", "torch.clamp_min({x}, {a})", "torch.clamp({x}, {a})",
-         "torch.max({x}, torch.tensor({a}, device={x}.device))"},
+         "torch.max({x}, torch.tensor({a}, device={x}.device))", "torch.max({x}, torch.tensor({a}))"},
         {}}},
       {"clamp_max",
-       {{"{x}.clamp(max={a})", "torch.clamp_max({x}, {a})", "torch.min({x}, torch.tensor({a}, device={x}.device))"},
+       {{"{x}.clamp(max={a})", "torch.clamp_max({x}, {a})", "torch.min({x}, torch.tensor({a}, device={x}.device))",
+         "torch.min({x}, torch.tensor({a}))"},
         {}}},
       {"softshrink", {{"F.softshrink({x}, lambd={a})"}, {"nn.Softshrink({a})"}}},
       {"hardshrink", {{"F.hardshrink({x}, lambd={a})"}, {"nn.Hardshrink({a})"}}},
@@ -133,12 +134,26 @@ const std::map<std::string, Ways>& other_ways() {
       {"normalize",
        {{"F.normalize({x}, p=2, dim={dim})", "F.normalize({x}, p=2.0, dim={dim})"},
         {},
-        {"{x} / torch.norm({x}, p=2, dim={dim}, keepdim=True)", "{x} / {x}.norm(p=2, dim={dim}, keepdim=True)"}}},
+        {"{x} / torch.norm({x}, p=2, dim={dim}, keepdim=True)", "{x} / {x}.norm(p=2, dim={dim}, keepdim=True)",
+         "let norm = torch.norm({x}, p=2, dim={dim}, keepdim=True) in {x} / {own}"}}},
       {"normalize_l1",
-       {{"F.normalize({x}, p=1, dim={dim})"}, {}, {"{x} / torch.sum(torch.abs({x}), dim={dim}, keepdim=True)"}}},
-      {"mean_abs_normalize", {{"{x} / {x}.abs().mean(dim={dim}, keepdim=True)"}, {}}},
-      {"rms_normalize", {{"{x} * torch.rsqrt(torch.mean({x} ** 2, dim={dim}, keepdim=True) + {a})"}, {}}},
-      {"center", {{"{x} - torch.mean({x}, dim={dim}, keepdim=True)"}, {}}},
+       {{"F.normalize({x}, p=1, dim={dim})"},
+        {},
+        {"{x} / torch.sum(torch.abs({x}), dim={dim}, keepdim=True)",
+         "let norm = torch.sum(torch.abs({x}), dim={dim}, keepdim=True) in {x} / {own}"}}},
+      {"mean_abs_normalize",
+       {{"{x} / {x}.abs().mean(dim={dim}, keepdim=True)",
+         "let scale = torch.mean(torch.abs({x}), dim={dim}, keepdim=True) in {x} / {own}"},
+        {}}},
+      {"rms_normalize",
+       {{"{x} * torch.rsqrt(torch.mean({x} ** 2, dim={dim}, keepdim=True) + {a})",
+         "let rms = torch.sqrt(torch.mean({x} ** 2, dim={dim}, keepdim=True) + {a}) in {x} / {own}",
+         "let rms = torch.sqrt(torch.mean({x} ** 2, dim={dim}, keepdim=True) + {a}) in {x} / {own}"},
+        {}}},
+      {"center",
+       {{"{x} - torch.mean({x}, dim={dim}, keepdim=True)",
+         "let mean = {x}.mean(dim={dim}, keepdim=True) in {x} - {own}"},
+        {}}},
       {"cumsum", {{"{x}.cumsum(dim={dim})", "{x}.cumsum({dim})"}, {}}},
       {"reverse_cumsum", {{"{x}.flip({dim}).cumsum(dim={dim}).flip({dim})"}, {}}},
       {"cumprod", {{"{x}.cumprod(dim={dim})"}, {}}},
@@ -178,6 +193,15 @@ const std::map<std::string, Ways>& other_ways() {
   return ways;
 }
 
+// Are its numbers those that PyTorch takes where none are given?
+bool takes_usual_numbers(const Node& node) {
+  const char* const keys[] = {"a", "b"};
+  for (size_t i = 0; i < node.numbers.size() && i < 2; ++i) {
+    if (usual_scalar(node.op->name, keys[i]) != python_float(node.numbers[i])) return false;
+  }
+  return !node.numbers.empty();
+}
+
 }  // namespace
 
 std::vector<Form> forms_of(const TensorGraph& graph, const Node& node) {
@@ -205,6 +229,13 @@ std::vector<Form> forms_of(const TensorGraph& graph, const Node& node) {
                      : node.op->arity == 2 ? "{self}({x}, {y})"
                                            : "{self}({x})";
   for (const std::string& module : found->second.modules) out.push_back({call, module});
+  if (takes_usual_numbers(node)) {  // Nothing need be said.
+    for (const std::string& module : found->second.modules)
+      if (module.find("reduction}") == std::string::npos)
+        out.push_back({call, module.substr(0, module.find('(')) + "()"});
+    if (node.op->torch.rfind("F.", 0) == 0 && node.op->torch.find("reduction}") == std::string::npos)
+      add(node.op->torch.substr(0, node.op->torch.find('(')) + "({x})");
+  }
   return out;
 }
 
@@ -237,6 +268,12 @@ std::string scalar_name(const std::string& op, const std::string& key, Rng& rng)
       {"scaled_dot_product_attention", {{"scale", "attn_scale", "softmax_scale"}, {}}},
       {"cross_entropy_smoothed", {{"label_smoothing", "smoothing"}, {}}},
   };
+  // A name does not say whether it is a number or a parameter: both are called "scale".
+  static const Words kOfEither = {"scale",     "multiplier", "constant", "offset",        "shift",     "weight",
+                                  "bias",      "value",      "factor",   "scaling",       "add_value", "subtract",
+                                  "sum_value", "multiplier", "alpha",    "constant_value"};
+  const bool arithmetic = op.size() > 7 && op.rfind("_scalar") == op.size() - 7;
+  if (arithmetic && rng.uniform() < 0.35) return rng.pick(kOfEither);
   auto it = names.find(op);
   const Words* words = it == names.end() ? nullptr : key == "a" ? &it->second.first : &it->second.second;
   if (words == nullptr || words->empty()) return key == "a" ? "factor" : "fill_value";

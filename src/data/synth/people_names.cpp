@@ -43,28 +43,9 @@ std::string camel_case(const std::string& name) {
   return out;
 }
 
-// "nn.Conv2d(a, b, 3, padding=1)" in its parts.
-struct Call {
-  std::string head;
-  Words arguments;
-};
-Call taken_apart(const std::string& text) {
-  size_t open = text.find('(');
-  Call call{text.substr(0, open), {}};
-  int depth = 0;
-  std::string current;
-  for (size_t i = open + 1; i + 1 < text.size(); ++i) {
-    char c = text[i];
-    depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
-    if (c == ',' && depth == 0) {
-      call.arguments.push_back(trim(current));
-      current.clear();
-    } else {
-      current += c;
-    }
-  }
-  if (!trim(current).empty()) call.arguments.push_back(trim(current));
-  return call;
+// "(3, 3)".
+std::string repeated(const std::string& value, int count) {
+  return cat("(", join(Words(static_cast<size_t>(count), value), ", "), ")");
 }
 
 // Builds the names of one task.
@@ -94,6 +75,7 @@ class Namer {
       if (node.kind == Node::Kind::kParameter && !node.draw.empty()) own_parameter(static_cast<int>(i));
     }
     order_arguments();
+    naming_.wraps = flag(0.5);
     std::vector<std::string> own;
     if (writing_.own_last) own.swap(naming_.state);
     contain();
@@ -208,7 +190,10 @@ class Namer {
         others.push_back(argument);
       }
     }
-    bool by_place = true, named_tail = flag(0.7);
+    const bool conv = call.head.rfind("nn.Conv", 0) == 0, norm = call.head.find("Norm") != std::string::npos;
+    const bool all_named = (conv || norm) && flag(0.08), tuples = conv && values[2][0] == '(' && flag(0.6);
+    const int spatial = call.head.back() == 'd' ? call.head[call.head.size() - 2] - '0' : 0;
+    bool by_place = !all_named, named_tail = flag(0.7);
     for (size_t i = 0; i < values.size(); ++i) {
       const auto& [name, usual] = parameters[i];
       std::string value = values[i];
@@ -218,14 +203,18 @@ class Namer {
         continue;
       }
       bool window = name == "kernel_size", own = window || name == "num_groups" || name == "output_size";
-      if (window && call.head.find("2d") != std::string::npos && value[0] != '(' && flag(0.12))
-        value = cat("(", value, ", ", value, ")");
+      const bool swept = name == "stride" || name == "dilation" || name.find("padding") != std::string::npos;
+      const bool one = spatial > 1 && value.find_first_not_of("0123456789") == std::string::npos;
+      if (one && (window ? flag(spatial == 2 ? 0.08 : 0.04) : tuples && swept)) value = repeated(value, spatial);
       if ((own || !usual.empty() || name == "stride" || name == "eps") && is_literal(value) &&
           flag(writing_.arguments)) {
+        const bool scalar = value[0] != '(';
         value = hyper_parameter(prefix + name, value, usual, reader >= 0);
         if (reader >= 0) {
           naming_.scalars[{reader, name}] = value;
           value = "{" + name + "}";
+        } else if (conv && window && one && scalar && flag(0.15)) {
+          value = repeated(value, spatial);
         }
       }
       by_place &= !(usual.empty() ? own && flag(0.3) : named_tail);  // Behind a keyword come keywords alone.
@@ -242,13 +231,16 @@ class Namer {
     Words window = taken_apart(node.module.empty() ? node.torch() : node.module).arguments;
     if (node.module.empty()) window.erase(window.begin());
     static const Words kPrefixes = {"", "pool_", "pool_", "maxpool_", "pooling_"};
+    const bool rows = node.shape.size() == 2;  // As the length of one channel.
+    const std::string pooled = rows ? "{x}.unsqueeze(1)" : "{x}", back = rows ? ".squeeze(1)" : "";
     if (flag(std::max(0.65, writing_.modules))) {
       naming_.modules[at] =
           with_arguments(cat("nn.", camel_case(node.op->name), "(", join(window, ", "), ")"), -1, rng_.pick(kPrefixes));
       naming_.members[at] = node.member.empty() ? member_name(node, naming_.modules[at]) : node.member;
-      naming_.forms[at] = "{self}({x})";
+      naming_.forms[at] = cat("{self}(", pooled, ")", back);
     } else {
-      naming_.forms[at] = with_arguments(cat("F.", node.op->name, "({x}, ", join(window, ", "), ")"), id);
+      naming_.forms[at] =
+          with_arguments(cat("F.", node.op->name, "(", pooled, ", ", join(window, ", "), ")"), id) + back;
     }
   }
 
@@ -342,7 +334,8 @@ class Namer {
       tensor = flag(0.6) ? cat("torch.tensor(", value, type, ")") : cat("torch.ones(1", type, ") * ", value);
     } else if (writing_.arguments > 0 && flag(0.7)) {
       std::string shape = cat("(", shape_text(node.shape), node.shape.size() == 1 ? ",)" : ")");
-      tensor = cat("torch.randn(", number_argument(node.member + "_shape", shape), type, ")");
+      tensor =
+          cat(flag(0.85) ? "torch.randn(" : "torch.ones(", number_argument(node.member + "_shape", shape), type, ")");
     } else {
       Words sizes;
       for (const Dim& dim : node.shape) sizes.push_back(size_argument(dim));
@@ -490,7 +483,10 @@ std::string Naming::signature(bool hints) const {
     if (!argument.preset.empty()) text += (hints ? " = " : "=") + argument.preset;
     out.push_back(text);
   }
-  return join(out, ", ");
+  std::string list = join(out, ", ");
+  size_t middle = list.find(", ", list.size() * 2 / 3);
+  if (!wraps || list.size() < 100 || middle == std::string::npos) return list;
+  return cat(list.substr(0, middle + 1), "\n                 ", list.substr(middle + 2));
 }
 
 Naming name_as_people(const TensorGraph& graph, const Writing& writing, Rng rng) {

@@ -19,58 +19,102 @@ class Forward {
  public:
   Forward(const TensorGraph& graph, const Naming& naming, const Writing& writing, Rng& rng)
       : graph_(graph), naming_(naming), writing_(writing), rng_(rng), texts_(naming.values) {
-    one_name_ = writing.one_name && graph.outputs.size() == 1 && chain();
+    one_name_ = writing.one_name && graph.outputs.size() == 1;
+    held_ = naming.inputs[0];
+    consumed_.resize(graph.nodes.size(), true);
   }
 
   std::string run() {
     const std::string first = naming_.values[static_cast<size_t>(naming_.inputs[0])];
-    if (one_name_ && keeps_first_input(graph_)) {
-      static const Words kKept = {"identity", "x_in", "original", "skip", "saved"};
-      kept_ = rng_.pick(kKept);
-      body_ = cat("        ", kept_, " = ", first, "\n");
-    }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (node.kind != Node::Kind::kCompute) continue;
-      if (naming_.forms[i].empty()) {
-        texts_[i] = texts_[static_cast<size_t>(node.operands[0])];
-        continue;
-      }
-      std::string text = expression(static_cast<int>(i));
-      if (!kept_.empty()) texts_[static_cast<size_t>(naming_.inputs[0])] = kept_;
-      if (inlined(static_cast<int>(i), text)) continue;
-      bool last = graph_.outputs.size() == 1 && graph_.outputs[0] == static_cast<int>(i);
+      const int id = static_cast<int>(i);
+      if (node.kind != Node::Kind::kCompute || naming_.forms[i].empty()) continue;
+      std::string text = expression(id);
+      if (inlined(id, text)) continue;
+      for (int operand : node.operands) consume(operand);
+      text = with_own_line(node, std::move(text));
+      bool last = graph_.outputs.size() == 1 && graph_.outputs[0] == id;
       if (last && (!one_name_ || rng_.uniform() < 0.4)) {
         line(node, "return " + text);
         return body_;
       }
-      if (one_name_) texts_[i] = first;
+      if (one_name_ && may_take_over(id)) {
+        if (needed_behind(held_, id)) keep(first);
+        texts_[i] = first;
+        held_ = id;
+      }
       line(node, cat(texts_[i], " = ", text));
     }
     Words names;
-    for (int output : graph_.outputs) names.push_back(texts_[static_cast<size_t>(output)]);
+    for (int output : graph_.outputs) names.push_back(texts_[static_cast<size_t>(source(output))]);
     return body_ + cat("        return ", join(names, ", "), "\n");
   }
 
  private:
-  // Each value is used by the next one alone; the first input comes first.
-  bool chain() const {
-    int before = -1;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const Node& node = graph_.nodes[i];
-      if (node.kind != Node::Kind::kCompute) continue;
-      int needed = before < 0 ? naming_.inputs[0] : before;
-      if (std::find(node.operands.begin(), node.operands.end(), needed) == node.operands.end()) return false;
-      if (before >= 0 && graph_.users(before).size() != 1) return false;
-      before = static_cast<int>(i);
+  // The node whose value `id` is written as: modules inside a container stand for what goes into it.
+  int source(int id) const {
+    while (graph_[id].kind == Node::Kind::kCompute && naming_.forms[static_cast<size_t>(id)].empty())
+      id = graph_[id].operands[0];
+    return id;
+  }
+
+  bool reads(int id, int value) const {
+    return std::any_of(graph_[id].operands.begin(), graph_[id].operands.end(), [&](int operand) {
+      int from = source(operand);
+      bool inside = graph_[from].kind == Node::Kind::kCompute && inline_.count(from) > 0;
+      return from == value || (inside && reads(from, value));
+    });
+  }
+
+  bool needed_behind(int value, int id) const {
+    for (int later = id + 1; later < static_cast<int>(graph_.nodes.size()); ++later) {
+      const Node& node = graph_[later];
+      if (node.kind == Node::Kind::kCompute && !naming_.forms[static_cast<size_t>(later)].empty() &&
+          reads(later, value))
+        return true;
     }
-    return graph_.users(before).empty();
+    return false;
+  }
+
+  void consume(int operand) {
+    int from = source(operand);
+    if (graph_[from].kind != Node::Kind::kCompute || !inline_.count(from)) return;
+    consumed_[static_cast<size_t>(from)] = true;
+    for (int each : graph_[from].operands) consume(each);
+  }
+
+  // May the result have the name of the running value? It is computed from that, and no expression that is still to be
+  // written reads it.
+  bool may_take_over(int id) const {
+    if (std::find(consumed_.begin(), consumed_.end(), false) != consumed_.end()) return false;
+    return reads(id, held_);
+  }
+
+  void keep(const std::string& running) {
+    static const Words kKept = {"identity", "x_in", "original", "skip", "saved", "residual", "original_x", "shortcut"};
+    static const Words kCopies = {"", "", "", ".clone()", ".clone().detach()", ".clone().detach()"};
+    std::string name = rng_.pick(kKept);
+    while (std::find(texts_.begin(), texts_.end(), name) != texts_.end() || graph_.symbols.count(name)) name += "_";
+    body_ += cat("        ", name, " = ", running, rng_.pick(kCopies), "\n");
+    texts_[static_cast<size_t>(held_)] = name;
+  }
+
+  // "let norm = A in x / {own}": A is a line of its own, called norm.
+  std::string with_own_line(const Node& node, std::string text) {
+    if (text.rfind("let ", 0) != 0) return text;
+    size_t equals = text.find(" = "), in = text.find(" in ");
+    const std::string wanted = text.substr(4, equals - 4);
+    std::string name = wanted;
+    while (std::find(texts_.begin(), texts_.end(), name) != texts_.end() || graph_.symbols.count(name)) name += "_";
+    line(node, cat(name, text.substr(equals, in - equals)));
+    return replace_all(text.substr(in + 4), "{own}", name);
   }
 
   std::string expression(int id) const {
     const Node& node = graph_[id];
     Words operands;
-    for (int operand : node.operands) operands.push_back(texts_[static_cast<size_t>(operand)]);
+    for (int operand : node.operands) operands.push_back(texts_[static_cast<size_t>(source(operand))]);
     Named named = written(writing_);
     if (!naming_.members[static_cast<size_t>(id)].empty())
       named["self"] = "self." + naming_.members[static_cast<size_t>(id)];
@@ -92,7 +136,10 @@ class Forward {
     bool call = is_call(naming_.forms[static_cast<size_t>(id)]);
     if (twice || count_of(form, key) != 1 || text.size() > (writing_.one_line ? 90u : 50u)) return false;
     if (!call && !writing_.one_line) return false;
+    if (text.rfind("let ", 0) == 0) return false;
     texts_[static_cast<size_t>(id)] = call ? text : "(" + text + ")";
+    inline_.insert(id);
+    consumed_[static_cast<size_t>(id)] = false;
     return true;
   }
 
@@ -113,7 +160,10 @@ class Forward {
   Rng& rng_;
   std::vector<std::string> texts_;
   bool one_name_ = false;
-  std::string kept_, body_;
+  int held_ = 0;                // The node whose value the first argument's name stands for.
+  std::set<int> inline_;        // Nodes that are written inside others.
+  std::vector<bool> consumed_;  // By node: no line that holds its text is still to come.
+  std::string body_;
 };
 
 // Is the argument kept on self and read in `body`?

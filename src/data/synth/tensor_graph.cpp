@@ -135,6 +135,11 @@ bool broadcast(const Shape& a, const Shape& b, Shape& out) {
 
 const std::string& Node::torch() const { return call.empty() ? op->torch : call; }
 
+size_t Node::unswept() const {
+  CHECK(!windows.empty() && shape.size() > windows.size()) << op->name << " sweeps all it has";
+  return shape.size() - windows.size();
+}
+
 int64_t Node::taps() const {
   int64_t count = 1;
   for (const Window& window : windows) count *= window.kernel;

@@ -83,6 +83,7 @@ struct Node {
 
   const std::string& torch() const;  // Template of the PyTorch text of a compute node.
   int64_t taps() const;              // Elements of the whole window.
+  size_t unswept() const;            // Dimensions in front of those that windows go over: batch and channels.
 };
 
 struct TensorGraph {

@@ -44,6 +44,7 @@ struct Naming {
   std::vector<std::string> rest;            // Lines of __init__ that make nothing with a state.
   std::string classes;                      // Helper classes of the source.
   std::string new_classes;                  // Of the solution: they only hold parameters.
+  bool wraps = false;                       // A long list of arguments goes on in a second line.
   size_t given = 0;                         // The first arguments, which get_init_inputs() gives.
   std::string signature(bool hints) const;  // "self, in_features, bias=True".
 };

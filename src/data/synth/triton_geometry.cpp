@@ -105,7 +105,7 @@ class WindowReader {
     line("p", "padding");
     if (out.dilation) line("d", "dilation");
     for (size_t s = 0; s < dims; ++s) {
-      const std::string l = letters[s] + suffix, from = graph_[node.operands[0]].shape[s + 2].text;
+      const std::string l = letters[s] + suffix, from = graph_[node.operands[0]].shape[s + node.unswept()].text;
       std::string reach = out.dilation ? cat("d", l, " * (k", l, " - 1)") : cat("k", l), size;
       if (conv && node.ints.at("transposed")) {
         size = cat("(", from, " - 1) * s", l, " - 2 * p", l, " + ", reach);
@@ -116,7 +116,7 @@ class WindowReader {
       }
       std::string name = cat("out_", l);
       out.lines.push_back(cat(name, " = ", size));
-      rename(id, node.shape[s + 2].text, name);
+      rename(id, node.shape[s + node.unswept()].text, name);
     }
     return out;
   }

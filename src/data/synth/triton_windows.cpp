@@ -76,7 +76,7 @@ std::string read_position(KernelText& kernel, int id, size_t dim, const std::str
   const Node& node = kernel.graph()[id];
   const Axis w = axis_of(kernel, id, dim);
   std::string axis = axis_name(dim, node.windows.size());
-  std::string size = kernel.size(kernel.graph()[node.operands[0]].shape[dim + 2]);
+  std::string size = kernel.size(kernel.graph()[node.operands[0]].shape[dim + node.unswept()]);
   std::string step = w.dilation == "1" ? "" : cat(" * ", w.dilation);
   bool padded = w.padding != "0", strided = w.stride != "1";
   if (is_transposed(node)) {
@@ -421,10 +421,11 @@ std::string window_kernel(FileText& file, int index, std::vector<std::string>& h
   size_t loops = 0;
   auto taps = open_taps(kernel, plan.anchor, loops);
   Place source;
-  source.at = {at[0], at[1]};
-  read_positions(kernel, plan.anchor, {at.begin() + 2, at.end()}, taps, source);
+  const auto swept = at.begin() + static_cast<std::ptrdiff_t>(node.unswept());
+  source.at = {at.begin(), swept};
+  read_positions(kernel, plan.anchor, {swept, at.end()}, taps, source);
   std::string v = kernel.value(node.operands[0], source);
-  kernel.line(cat("v = tl.where(", source.at[2].mask, ", ", v, ", ", node.op->fill, ")"));
+  kernel.line(cat("v = tl.where(", source.at.back().mask, ", ", v, ", ", node.op->fill, ")"));
   kernel.line("acc = " + node.op->triton);
   for (size_t i = 0; i < loops; ++i) kernel.close();
   std::string result = replace_all(node.op->finish, "{taps}", all_taps(kernel, plan.anchor));

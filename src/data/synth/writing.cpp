@@ -165,9 +165,9 @@ TensorGraph with_named_members(const TensorGraph& graph, Rng rng) {
       {"group_norm", {"group_norm", "gn", "norm", "groupnorm"}},
       {"instance_norm", {"instance_norm", "norm", "inorm", "instancenorm"}},
       {"layer_norm", {"layer_norm", "ln", "norm", "layernorm"}},
-      {"",
-       {"bias", "weight", "scale", "multiplier", "offset", "gain", "shift", "add_value", "sum_weight", "constant",
-        "subtract_value", "factor", "bias_term", "scaling", "sum_tensor"}},
+      {"", {"bias",       "weight",         "scale",        "multiplier",     "offset",     "gain",          "shift",
+            "add_value",  "sum_weight",     "constant",     "subtract_value", "factor",     "bias_term",     "scaling",
+            "sum_tensor", "scaling_factor", "scale_factor", "subtract",       "multiplier", "constant_value"}},
   };
   std::set<std::string> taken;
   std::map<std::string, std::string> renamed;

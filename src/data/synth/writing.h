@@ -73,6 +73,7 @@ std::vector<std::string> spatial_symbols(const TensorGraph& graph);
 std::vector<std::string> symbols_in_order(const TensorGraph& graph);
 
 // One way to write an operator. `text` is a template as Operator::torch; with `module`, the constructor that {self} is.
+// "let norm = A in {x} / {own}" writes A in a line of its own and calls it norm.
 // Besides the place holders of Operator::torch: {of}, the dimensions of a reduction as first arguments; {nn_reduction}.
 struct Form {
   std::string text, module;
@@ -84,6 +85,13 @@ std::string scalar_name(const std::string& op, const std::string& key, Rng& rng)
 
 // What PyTorch takes for it where nothing is said, "" = nothing.
 std::string usual_scalar(const std::string& op, const std::string& key);
+
+// "nn.Conv2d(a, b, 3, padding=1)" in its parts.
+struct Call {
+  std::string head;
+  std::vector<std::string> arguments;
+};
+Call taken_apart(const std::string& text);
 
 // A parameter of a constructor of torch.nn or of a pool of F. `usual`: its default value, "" = none.
 struct CallParameter {

@@ -26,15 +26,24 @@ double place_of(const std::string& hash, int64_t seed) {
 
 constexpr int64_t kMostInVain = 2000;  // Draws in a row that filled no place.
 
+const char* split_of(const Task& task, const SplitConfig& config) {
+  double place = place_of(hash_of(task), config.seed);
+  return place < config.heldout_share ? "heldout" : place < config.heldout_share + config.rl_share ? "rl" : "train";
+}
+
 class Splitter {
  public:
-  Splitter(const DrawTasks& draw, const SplitConfig& config) : draw_(draw), config_(config) {}
+  Splitter(const DrawTasks& draw, const SplitConfig& config, const std::vector<Task>& taught_elsewhere)
+      : draw_(draw), config_(config), taught_elsewhere_(taught_elsewhere) {}
 
   Splits run() {
     for (int level : {1, 2})
       fill(splits_.train, "train", level, wanted(level, config_.train_level1, config_.train_level2));
     for (int level : {1, 2}) fill(splits_.rl, "rl", level, wanted(level, config_.rl_level1, config_.rl_level2));
-    if (config_.heldout_level1 + config_.heldout_level2 > 0) note_taught();
+    if (config_.heldout_level1 + config_.heldout_level2 > 0) {
+      note_taught(splits_.train);
+      note_taught(taught_elsewhere_);
+    }
     for (int level : {1, 2}) {
       fill(splits_.heldout, "heldout", level, wanted(level, config_.heldout_level1, config_.heldout_level2));
     }
@@ -44,23 +53,16 @@ class Splitter {
  private:
   using Waiting = std::deque<Task>;
 
-  void note_taught() {
+  void note_taught(const std::vector<Task>& tasks) {
     std::mutex mutex;
-    parallel_for(splits_.train.size(), std::thread::hardware_concurrency(), [&](size_t i) {
-      auto operators = operators_of_source(splits_.train[i].source);
+    parallel_for(tasks.size(), std::thread::hardware_concurrency(), [&](size_t i) {
+      auto operators = operators_of_source(tasks[i].source);
       std::lock_guard lock(mutex);
       taught_.merge(std::move(operators));
     });
   }
 
   static int64_t wanted(int level, int64_t level1, int64_t level2) { return level == 1 ? level1 : level2; }
-
-  const char* split_of(const Task& task) const {
-    double place = place_of(hash_of(task), config_.seed);
-    return place < config_.heldout_share                      ? "heldout"
-           : place < config_.heldout_share + config_.rl_share ? "rl"
-                                                              : "train";
-  }
 
   bool of_use(const std::string& split, const Task& task) const {
     if (split == "train") return !task.solution.empty();
@@ -84,7 +86,7 @@ class Splitter {
         }
         in_vain += static_cast<int64_t>(tasks.size());
         for (Task& task : tasks) {
-          Waiting& found = waiting_[{split_of(task), level}];
+          Waiting& found = waiting_[{split_of(task, config_), level}];
           found.push_back(std::move(task));
         }
       }
@@ -99,6 +101,7 @@ class Splitter {
 
   const DrawTasks& draw_;
   const SplitConfig& config_;
+  const std::vector<Task>& taught_elsewhere_;
   Splits splits_;
   std::set<std::string> taught_;
   std::map<std::pair<std::string, int>, Waiting> waiting_;  // Drawn for a split and a level, not looked at yet.
@@ -119,9 +122,13 @@ std::string hash_of(const Task& task) {
   return task.graph_hash.empty() ? graph_hash_of_source(task.source) : task.graph_hash;
 }
 
-Splits make_splits(const DrawTasks& draw, const SplitConfig& config) {
+Splits make_splits(const DrawTasks& draw, const SplitConfig& config, const std::vector<Task>& taught_elsewhere) {
   config.validate();
-  return Splitter(draw, config).run();
+  return Splitter(draw, config, taught_elsewhere).run();
+}
+
+bool is_for_training(const Task& task, const SplitConfig& config) {
+  return std::string_view(split_of(task, config)) == "train" && !task.solution.empty();
 }
 
 void check_disjoint(const Splits& splits) {

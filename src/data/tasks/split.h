@@ -50,8 +50,12 @@ std::string hash_of(const Task& task);
 using DrawTasks = std::function<std::vector<Task>(int level, int64_t count)>;
 
 // Draws until every split has its count: for train tasks with solutions, for heldout tasks whose operators some task of
-// train has, since nothing could have taught the others. Throws Error (usage) when a split cannot get its count.
-Splits make_splits(const DrawTasks& draw, const SplitConfig& config);
+// train (or of `taught_elsewhere`) has, since nothing could have taught the others. Throws Error (usage) when a split
+// cannot get its count.
+Splits make_splits(const DrawTasks& draw, const SplitConfig& config, const std::vector<Task>& taught_elsewhere = {});
+
+// Would make_splits() put the task into train? It has a solution then.
+bool is_for_training(const Task& task, const SplitConfig& config);
 
 // Throws Error (usage) that names two tasks, when two splits share a graph. Call it on whatever was loaded from files.
 void check_disjoint(const Splits& splits);

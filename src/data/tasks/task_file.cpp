@@ -17,6 +17,13 @@ void LevelCounts::validate() const {
   }
 }
 
+void TrainTasksConfig::validate() const {
+  if (stream < 0) throw usage_error("stream must be at least 0");
+  if (stream > 0 && !file.empty()) {
+    throw usage_error("both a file and a stream of supervised tasks are named", "", "leave out one of them");
+  }
+}
+
 std::vector<Task> select_tasks(const TaskFileConfig& config, const std::string& where) {
   std::vector<Task> tasks = load_tasks(config.file);
   size_t flagged = tasks.size();

@@ -41,6 +41,19 @@ struct TaskFileConfig {
   }
 };
 
+// Supervised tasks: of a file, or straight from the synthesiser's stream.
+struct TrainTasksConfig : TaskFileConfig {
+  int64_t stream = 0;  // So many examples, made while the model trains and kept nowhere; 0 = a file or a split.
+  template <class V>
+  void for_each_field(V& v) {
+    TaskFileConfig::for_each_field(v);
+    v("stream", stream,
+      "so many examples straight from data.synth, made while the model trains; none is met twice, none is stored. 0 = "
+      "those of the file, or data.split.train_level1 and train_level2");
+  }
+  void validate() const;
+};
+
 // Loads and selects; tasks keep their order. Throws Error (usage) when a level has too few; `where` is the config key.
 std::vector<Task> select_tasks(const TaskFileConfig& config, const std::string& where);
 

@@ -4,7 +4,8 @@ target_include_directories(verify PRIVATE ${CMAKE_BINARY_DIR}/generated)
 
 # The verifier's helpers beside the programs: the jail that fork servers run in, and the library their children sandbox
 # themselves with. Both are free of the other rooms, so that they stay small and start fast.
-add_library(tritonrl_sandbox SHARED ${CMAKE_SOURCE_DIR}/src/verify/sandbox/sandbox_abi.cpp)
+add_library(tritonrl_sandbox SHARED ${CMAKE_SOURCE_DIR}/src/verify/sandbox/sandbox_abi.cpp
+                                    ${CMAKE_SOURCE_DIR}/src/verify/sandbox/job_watch.cpp)
 target_include_directories(tritonrl_sandbox PRIVATE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(tritonrl_sandbox PRIVATE seccomp)
 set_target_properties(tritonrl_sandbox PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}

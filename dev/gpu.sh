@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What is run by hand on a GPU machine: dev/gpu.sh VERB [ARGUMENTS ...]. `dev/gpu.sh help VERB` tells all about one.
+# What is run by hand, most of it on a GPU machine: dev/gpu.sh VERB [ARGUMENTS ...]. `dev/gpu.sh help VERB` tells all about one.
 #
 # Every verb builds what it runs. Paths are relative to the clone. Its environment:
 #   PREFIX  folder of tools/make_offline_prefix.sh, for a machine without a network (with a numpy wheel in PREFIX/whl where the
@@ -238,6 +238,67 @@ verb_references() {
   time limited "$build/bench/bench_references" "$@" >"$out/references.jsonl" 2>"$out/references.err" || true
   tail -n 8 "$out/references.err"
   tables references "$out/references.jsonl"
+}
+
+# cases: needs no GPU: every case file ends as it says, here
+verb_cases() {
+  compile cases_test tritonrl_judge tritonrl_replay
+  limited "$(find "$build" -maxdepth 2 -name cases_test -type f)" --gtest_filter='Cases.*'
+}
+
+# mutants [COUNT]: needs no GPU: kernels with one fault each, from COUNT (600) synthesised tasks and the honest cases; exit 1 for a gap nobody knows
+verb_mutants() {
+  local folder=$out/mutants seed=(--set verify.seed=81985529216486895)
+  compile_program
+  mkdir -p "$folder"
+  [ -f "$folder/jobs.jsonl" ] || "$build/tritonrl" data synth --count "${1:-600}" --out "$folder/synth.jsonl"
+  [ -f "$folder/jobs.jsonl" ] || python3 bench/make_mutants.py make "$folder/synth.jsonl" "$folder"
+  limited "$build/tritonrl" verify --batch "$folder/jobs.jsonl" --out "$folder/one.jsonl" "${seed[@]}" || [ $? = 1 ]
+  limited "$build/tritonrl" verify --batch "$folder/jobs.jsonl" --out "$folder/five.jsonl" "${seed[@]}" --config configs/ablate/multi_input.yaml || [ $? = 1 ]
+  while python3 bench/make_mutants.py settings "$folder" "$folder/one.jsonl" "$folder/settings.jsonl" && [ -s "$folder/settings.jobs.jsonl" ]; do
+    limited "$build/tritonrl" verify --batch "$folder/settings.jobs.jsonl" --out "$folder/settings.jsonl" "${seed[@]}" || [ $? = 1 ]
+  done
+  python3 bench/mutants_table.py "$folder" --one "$folder/one.jsonl" --five "$folder/five.jsonl" --settings "$folder/settings.jsonl"
+}
+
+# fuzz [SECONDS]: needs clang++ and no GPU: the parsers of traces and blobs on damaged bytes, for SECONDS (60)
+verb_fuzz() {
+  cmake -S . -B "$build-fuzz" -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=None -DTRITONRL_FUZZ=ON
+  ninja -C "$build-fuzz" fuzz_trace trace_seeds
+  mkdir -p "$out/corpus"
+  "$build-fuzz/fuzz/trace_seeds" "$out/corpus"
+  limited "$build-fuzz/fuzz/fuzz_trace" -max_total_time="${1:-60}" -artifact_prefix="$out/" "$out/corpus"
+}
+
+# verifier [STEP ...]: all that holds the verifier, one step after the other: cases stream mutants fuzz timing storm
+# `timing` (A/A among it) and `storm` need a GPU, `fuzz` needs clang++: where that is not there they are skipped with a message.
+# OUT/verifier.jsonl has a line a step: the commit (with "+" where files differ from it), the machine, how it ended, seconds, and the
+# last lines of what it said; OUT/verifier_STEP.log has all of that. Exit 1 if a step failed.
+verb_verifier() {
+  local step commit device why status began failed=0
+  mkdir -p "$out"
+  [ $# -gt 0 ] || set -- cases stream mutants fuzz timing storm
+  commit=$(git rev-parse HEAD)
+  [ -z "$(git status --porcelain)" ] || commit+=+
+  device=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
+  : >"$out/verifier.jsonl"
+  for step; do
+    case $step in
+      cases | stream | mutants) why="" ;;
+      fuzz) why=$(command -v clang++ >/dev/null || echo "needs clang++") ;;
+      timing | storm) why=$([ -n "$device" ] || echo "needs a GPU") ;;
+      *) echo "gpu.sh: verifier has no step $step; dev/gpu.sh help verifier" >&2; return 2 ;;
+    esac
+    began=$SECONDS status=passed
+    if [ -n "$why" ]; then
+      status=skipped
+      echo "$why" >"$out/verifier_$step.log"
+    elif ! bash dev/gpu.sh "$step" >"$out/verifier_$step.log" 2>&1; then
+      status=failed failed=1
+    fi
+    tables verifier_step "$out" "$step" "$status" "$((SECONDS - began))" "$commit" "${device:-no GPU}"
+  done
+  return $failed
 }
 
 declare -F "verb_${1:-help}" >/dev/null || set -- help "$1"

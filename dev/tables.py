@@ -14,12 +14,15 @@
     stream_jobs STREAM.xz JOBS.jsonl   the stream as jobs for `tritonrl verify --batch`
     stream_outcomes VERDICTS OUT.json  one line an answer: outcome and where it ended
     stream_compare OUT.json EXPECTED   prints what differs; exit 1 if anything does
+    verifier_step OUT STEP STATUS SECONDS COMMIT DEVICE  how a step of `dev/gpu.sh verifier` ended: prints it, and a line of OUT/verifier.jsonl
 """
 import collections
 import inspect
 import json
 import lzma
+import os
 import pathlib
+import platform
 import random
 import re
 import statistics
@@ -245,8 +248,18 @@ def stream_compare(out, expected):
     raise SystemExit(1 if differ or len(found) != len(expected) else 0)
 
 
+def verifier_step(out, step, status, seconds, commit, device):
+    log = (pathlib.Path(out) / f"verifier_{step}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    row = {"step": step, "status": status, "seconds": int(seconds), "commit": commit, "device": device, "processor": platform.processor() or platform.machine(),
+           "cores": os.cpu_count(), "date": time.strftime("%Y-%m-%d %H:%M"), "said": log[-12:]}
+    with open(pathlib.Path(out) / "verifier.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    print(f"{step}: {status} after {seconds} s; {log[-1] if log else ''}", flush=True)
+
+
 COMMANDS = {command.__name__: command for command in (jobs, mixed_jobs, recorded, storm_jobs, storm, overlap, resume, references,
-                                                      stream_make, stream_jobs, stream_outcomes, stream_compare)}
+                                                      stream_make, stream_jobs, stream_outcomes, stream_compare,
+                                                      verifier_step)}
 
 if __name__ == "__main__":
     chosen = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -5,8 +5,10 @@ import contextlib
 import io
 import json
 import math
+import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -150,6 +152,108 @@ class Harness(unittest.TestCase):
         low, high = kernelbench_harness.wilson(1, 6)
         self.assertAlmostEqual(low, 0.0301, 4)
         self.assertAlmostEqual(high, 0.5635, 4)
+
+
+# Stands in for tritonrl: a candidate's verdict is its first line.
+FAKE_TRITONRL = """#!/usr/bin/env python3
+import json, sys
+assert sys.argv[1:3] == ["verify", "--batch"] and sys.argv[4] == "--out" and sys.argv[6:] == ["--set", "a=b"], sys.argv
+with open(sys.argv[3]) as jobs, open(sys.argv[5], "w") as out:
+    for job in map(json.loads, jobs):
+        assert set(job) == {"id", "task", "candidate"}
+        outcome = job["candidate"]["code"].split()[1]
+        if outcome == "lost":
+            continue
+        stages = [{"stage": "compile", "seconds": 0, "outcome": outcome, "message": "because of " + outcome}]
+        out.write(json.dumps({"id": job["id"], "outcome": outcome, "stopped_at": "compile", "stages": stages}) + "\\n")
+sys.exit(1)
+"""
+
+
+class WrittenKernels(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.program = self.folder / "tritonrl"
+        self.program.write_text(FAKE_TRITONRL)
+        self.program.chmod(0o755)
+
+    def run_on(self, *pairs):
+        """Pairs are (PyTorch's outcome, ours, known)."""
+        rows = []
+        for i, (pytorch, ours, known) in enumerate(pairs):
+            row = {"id": f"c{i}", "task": {"code": "the task"}, "candidate": {"code": f"# {ours}"}, "pytorch": {"outcome": pytorch, "error": 0.5}}
+            rows.append({**row, "known": known} if known else row)
+        (self.folder / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return self.script()
+
+    def script(self):
+        return subprocess.run([sys.executable, ROOT / "bench/written_kernels.py", self.folder, "--program", self.program, "--", "--set", "a=b"],
+                              capture_output=True, text=True, check=False)
+
+    def test_agreement(self):
+        done = self.run_on(("pass", "pass", None), ("wrong", "wrong_output", None), ("error", "compile_error", None), ("error", "unsupported", None),
+                           ("timeout", "timeout", None))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("5 candidates, 4 judged", done.stdout)
+        self.assertNotIn("PROBLEM", done.stdout)
+        for kind in ("rejected: 0", "accepted: 0", "not judged: 0"):
+            self.assertIn(kind, done.stdout)
+        row = next(line for line in done.stdout.splitlines() if line.startswith("error"))
+        self.assertEqual(row.split()[1:], ["0", "1", "0", "1", "0", "2"])  # pass, compile_error, timeout, unsupported, wrong_output, all
+
+    def test_every_disagreement_is_shown_and_fails(self):
+        known = {"ours": "rule_break", "why": "torch.matmul does the work"}
+        done = self.run_on(("pass", "wrong_output", None), ("wrong", "pass", None), ("pass", "unsupported", None), ("pass", "rule_break", known),
+                           ("pass", "lost", None))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("c0: pass (error 0.5) and wrong_output @compile; because of wrong_output", done.stdout)
+        for line in ("rejected: 2", "accepted: 1", "not judged: 1", "known: torch.matmul does the work", "PROBLEM c0: rejected", "PROBLEM c1: accepted",
+                     "PROBLEM c2: not judged", "PROBLEM c4: no verdict"):
+            self.assertIn(line, done.stdout)
+        self.assertNotIn("PROBLEM c3", done.stdout)
+
+    def test_what_is_known_must_be_so(self):
+        known = {"ours": "rule_break", "why": "torch.matmul does the work"}
+        self.assertEqual(self.run_on(("pass", "rule_break", known)).returncode, 0)
+        self.assertIn("where rule_break is known", self.run_on(("pass", "wrong_output", known)).stdout)
+        self.assertIn("is named as a disagreement and is none", self.run_on(("pass", "pass", known)).stdout)
+
+    def test_bad_files_say_where(self):
+        for text in ("{", "[]", '{"id": "a", "pytorch": {"outcome": "pass"}}', '{"id": "a", "task": "t", "candidate": "c", "pytorch": {"outcome": "fine"}}'):
+            (self.folder / "pairs.jsonl").write_text(text + "\n")
+            done = self.script()
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("pairs.jsonl:1: ", done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+
+class VerifierSteps(unittest.TestCase):
+    def run_steps(self, *steps, path=None):
+        with tempfile.TemporaryDirectory() as out:
+            environment = {**os.environ, "OUT": out, **({"PATH": path} if path else {})}
+            done = subprocess.run(["bash", ROOT / "dev/gpu.sh", "verifier", *steps], env=environment, capture_output=True, text=True, check=False)
+            file = pathlib.Path(out) / "verifier.jsonl"
+            return done, [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    @unittest.skipIf(shutil.which("nvidia-smi"), "there may be a GPU")
+    def test_what_needs_a_gpu_is_skipped_and_says_so(self):
+        done, rows = self.run_steps("timing", "storm")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(row["step"], row["status"], row["said"]) for row in rows],
+                         [("timing", "skipped", ["needs a GPU"]), ("storm", "skipped", ["needs a GPU"])])
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+        self.assertEqual({row["commit"].rstrip("+") for row in rows}, {commit})
+        self.assertIn("storm: skipped after 0 s; needs a GPU", done.stdout)
+
+    def test_a_step_that_fails_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:  # Without cmake nothing is built.
+            for name in ("bash", "git", "python3", "head", "mkdir", "dirname", "cat", "tail", "rm", "find"):
+                os.symlink(shutil.which(name), pathlib.Path(folder) / name)
+            done, rows = self.run_steps("cases", path=folder)
+        self.assertEqual((done.returncode, [row["status"] for row in rows]), (1, ["failed"]))
+        self.assertEqual(self.run_steps("nonsense")[0].returncode, 2)
 
 
 class TorchCompile(unittest.TestCase):

@@ -5,7 +5,8 @@
 #
 # Two processes. The fork server (fork_server.py) imports torch and Triton once and forks a sandboxed child per job. The
 # broker, this one, owns the socket and all bytes of all jobs; as nothing is forked from it, no child holds another
-# job's. One thread, one selectors loop: jobs from the socket, bytes from the children's pipes, ends, deadlines.
+# job's. One thread, one selectors loop: jobs from the socket, bytes from the children's pipes, ends. Deadlines are the
+# monitors' to keep, on the jobs' own clocks; here is only the wall's, for jobs that the machine gives nothing.
 import argparse
 import collections
 import json
@@ -22,7 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import fork_server  # noqa: E402  (the path above has to be set first; `python -I` does not)
 from frames import FRAME, MAX_HEADER, MAX_PAYLOAD, pack_frame  # noqa: E402
-from jail import Process, Sandbox  # noqa: E402
+from jail import ENDED_BY, Process, Sandbox  # noqa: E402
 
 STDERR_KEPT = 8 << 10
 STDERR_LIMIT = 4 << 20  # A child that writes more is stopped.
@@ -44,8 +45,8 @@ class Job:
         self.id, self.process = spec["id"], process
         self.limit = int(spec["max_result_bytes"])
         self.started = time.monotonic()
-        self.deadline = self.started + float(spec["deadline_s"])
-        self.verdict = None        # "deadline", "overflow" or "killed" once we decided to end it.
+        self.give_up_at = self.started + float(spec["patience_s"])
+        self.verdict = None        # "starved", "overflow" or "killed" once we decided to end it.
         self.killed_at = None
         self.result, self.result_size = [], 0
         self.stderr, self.stderr_size = collections.deque(), 0
@@ -79,8 +80,9 @@ class Job:
                 self.stop("overflow")
         return True
 
-    def header(self, wait_status, processor_s):
-        status, code = self.verdict, 0
+    def header(self, report):
+        wait_status, code = report.wait_status, 0
+        status = self.verdict or ENDED_BY[report.ended_by]
         if os.WIFSIGNALED(wait_status):
             code = os.WTERMSIG(wait_status)
             status = status or "signaled"
@@ -91,8 +93,9 @@ class Job:
             status = status or "exited"
         text = b"".join(self.stderr)[-STDERR_KEPT:].decode("utf-8", "replace")
         return {"type": "done", "id": self.id, "status": status, "code": code,
-                "seconds": round(time.monotonic() - self.started, 6), "processor_s": round(processor_s, 6),
-                "stderr": text}
+                "seconds": round(time.monotonic() - self.started, 6), "processor_s": round(report.processor_s, 6),
+                "own_s": round(report.own_s, 6), "peak_bytes": report.peak_bytes,
+                "machine_ran_out": bool(report.machine_ran_out), "stderr": text}
 
 
 class Broker:
@@ -166,10 +169,11 @@ class Broker:
 
     def _start(self, spec, frame):
         try:
-            process = start(self._control, {key: spec[key] for key in ("memory_bytes", "processor_s")}, frame)
+            process = start(self._control, {key: spec[key] for key in ("memory_bytes", "deadline_s")}, frame)
         except OSError as error:
             self.send({"type": "done", "id": spec["id"], "status": "fork_failed", "code": error.errno or 0,
-                       "seconds": 0.0, "processor_s": 0.0, "stderr": str(error)})
+                       "seconds": 0.0, "processor_s": 0.0, "own_s": 0.0, "peak_bytes": 0, "machine_ran_out": False,
+                       "stderr": str(error)})
             return
         job = self._jobs[spec["id"]] = Job(spec, process)
         for fd in (process.result_fd, process.stderr_fd, process.status_fd):
@@ -178,13 +182,13 @@ class Broker:
     def _finish(self, job):
         process = job.process
         self._selector.unregister(process.status_fd)
-        wait_status, processor_s = process.end_status()
+        report = process.end_status()
         self._selector.register(process.pidfd, selectors.EVENT_READ, process)
         for fd in (process.result_fd, process.stderr_fd):
             if fd is not None:
                 self._drain(job, fd)
         del self._jobs[job.id]
-        self.send(job.header(wait_status, processor_s), b"".join(job.result))
+        self.send(job.header(report), b"".join(job.result))
 
     def _drain(self, job, fd):
         """What is left in a pipe after the end; bounded, because a straggler might still write."""
@@ -211,9 +215,9 @@ class Broker:
     def _check_deadlines(self):
         now, nearest = time.monotonic(), None
         for job in list(self._jobs.values()):
-            if job.verdict is None and now >= job.deadline:
-                job.stop("deadline")
-            limit = job.deadline if job.killed_at is None else job.killed_at + GRACE_S
+            if job.verdict is None and now >= job.give_up_at:
+                job.stop("starved")
+            limit = job.give_up_at if job.killed_at is None else job.killed_at + GRACE_S
             if job.killed_at is not None and now >= limit:
                 job.process.kill_monitor()
                 job.killed_at = now
@@ -267,12 +271,12 @@ def start(control, limits, frame=b""):
 
 def probe_sandbox(control):
     """Puts up the sandbox once, around nothing: the list of protections that this machine cannot give."""
-    process = start(control, {"memory_bytes": 1 << 28, "processor_s": 10})
+    process = start(control, {"memory_bytes": 1 << 28, "deadline_s": 10})
     selector = selectors.DefaultSelector()
     selector.register(process.status_fd, selectors.EVENT_READ)
     if not selector.select(10):
         process.kill_monitor()
-    status, _ = process.end_status()
+    status = process.end_status().wait_status
     process.reap()
     text = os.read(process.result_fd, 4096) if status == 0 else b""
     error = os.read(process.stderr_fd, 4096) if status != 0 else b""

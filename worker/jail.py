@@ -3,8 +3,8 @@
 #
 # The monitor enters new namespaces (sandbox library) and forks again, so that the grandchild is PID 1 of its own PID
 # namespace: when it dies, everything it started dies. The monitor waits for it, reaps stragglers (it is their
-# sub-reaper where there are no namespaces), and reports the wait status and the processor time that was used through a
-# pipe the grandchild does not have.
+# sub-reaper where there are no namespaces), kills it when all its processes together take more memory or time than they
+# may (job_watch.h), and reports how it ended through a pipe the grandchild does not have.
 # A grandchild that does not say "set up" before it meets the candidate counts as never started.
 # SIGTERM to the monitor kills the job.
 import ctypes
@@ -14,16 +14,25 @@ import resource
 import select
 import shutil
 import signal
-import struct
 import sys
 import tempfile
+import time
 import traceback
 
 SETUP_FAILED = 113  # Exit code: the sandbox could not be put up. Reported as fork_failed, which no candidate can fake.
 TMP_BYTES = 1 << 30
 PR_SET_CHILD_SUBREAPER = 36
 FORK_FAILED = -1         # No process, or no sandbox around it: our fault, never the candidate's.
-REPORT = struct.Struct("<id")  # Wait status, seconds of processor time.
+PROCESSOR_SPARE_S = 5    # Beyond its deadline the kernel ends each process by itself.
+
+
+class Report(ctypes.Structure):
+    """How a job ended: TritonrlJobReport of sandbox_abi.h."""
+    _fields_ = [("wait_status", ctypes.c_int32), ("ended_by", ctypes.c_int32), ("processor_s", ctypes.c_double),
+                ("own_s", ctypes.c_double), ("peak_bytes", ctypes.c_uint64), ("machine_ran_out", ctypes.c_int32)]
+
+
+ENDED_BY = (None, "memory", "deadline")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -37,6 +46,8 @@ class Sandbox:
             self._library = ctypes.CDLL(path)
             self._library.tritonrl_sandbox_enter.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int,
                                                              ctypes.c_int, ctypes.c_int]
+            self._library.tritonrl_sandbox_watch.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_double,
+                                                             ctypes.POINTER(Report)]
 
     @property
     def active(self):
@@ -47,14 +58,36 @@ class Sandbox:
 
     def enter(self, memory_bytes, processor_s, keep_a, keep_b):
         if self._library:
-            return self._library.tritonrl_sandbox_enter(memory_bytes, TMP_BYTES, keep_a, keep_b, math.ceil(processor_s))
+            return self._library.tritonrl_sandbox_enter(memory_bytes, TMP_BYTES, keep_a, keep_b, processor_s)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(processor_s),) * 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (processor_s,) * 2)
         with open("/proc/self/statm", encoding="ascii") as file:
             mapped = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         limit = mapped + memory_bytes
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         return 0
+
+    def watch(self, first, memory_bytes, deadline_s):
+        """In the monitor, with SIGTERM and SIGCHLD blocked: waits for the grandchild. Its Report."""
+        report = Report()
+        if self._library:
+            error = self._library.tritonrl_sandbox_watch(first, memory_bytes, deadline_s, report)
+            if error:
+                raise OSError(-error, os.strerror(-error))
+            return report
+        started = time.monotonic()
+        while True:  # Nobody looks at memory here, and the clock is the wall's.
+            left = started + deadline_s - time.monotonic()
+            came = signal.sigtimedwait({signal.SIGTERM, signal.SIGCHLD}, max(left, 0.01))
+            if came is None:
+                report.ended_by = ENDED_BY.index("deadline")
+            if came is None or came.si_signo == signal.SIGTERM:
+                os.kill(first, signal.SIGKILL)
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+            if pid == first:
+                report.wait_status, report.processor_s = status, usage.ru_utime + usage.ru_stime
+                report.own_s = time.monotonic() - started
+                return report
 
     def missing(self):
         """Called in the grandchild, after enter()."""
@@ -89,11 +122,12 @@ class Process:
             pass
 
     def end_status(self):
-        """After status_fd became readable: the grandchild's wait status (FORK_FAILED where there was none) and the
-        seconds of processor time that it and what it waited for have used."""
-        data = os.read(self.status_fd, REPORT.size)
+        """After status_fd became readable: the Report; its wait status is FORK_FAILED where nothing was started."""
+        data = os.read(self.status_fd, ctypes.sizeof(Report))
         os.close(self.status_fd)
-        return REPORT.unpack(data) if len(data) == REPORT.size else (signal.SIGKILL, 0.0)
+        if len(data) == ctypes.sizeof(Report):
+            return Report.from_buffer_copy(data)
+        return Report(wait_status=FORK_FAILED)  # The monitor itself is gone.
 
     def reap(self):
         """Blocks until the monitor is gone (it dies right after its report)."""
@@ -104,7 +138,7 @@ class Process:
 def launch(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd):
     """Forks a job; returns its monitor's pid. The caller closes its descriptors.
 
-    `limits`: {"memory_bytes", "processor_s"}. `body(job, write_result, work_folder)` runs in the grandchild, where `job`
+    `limits`: {"memory_bytes", "deadline_s"}. `body(job, write_result, work_folder)` runs in the grandchild, where `job`
     is what the file `job_fd` holds (None when that is empty).
     """
     pid = os.fork()
@@ -128,15 +162,9 @@ def _close_all_but(*keep):
 
 
 def _monitor(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd):
-    child = 0
-
-    def on_term(_signal, _frame):
-        if child:
-            os.kill(child, signal.SIGKILL)
-
-    signal.signal(signal.SIGTERM, on_term)
+    awaited = {signal.SIGTERM, signal.SIGCHLD}
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     os.setsid()
     _close_all_but(0, 1, 2, job_fd, result_fd, stderr_fd, status_fd)  # Not the fork server's socket.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -153,8 +181,7 @@ def _monitor(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd):
         try:
             os.close(status_fd)
             os.close(setup_read)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
             _grandchild(limits, body, sandbox, job_fd, result_fd, stderr_fd, setup_write, work)
         except BaseException:
             traceback.print_exc()
@@ -162,28 +189,20 @@ def _monitor(limits, body, sandbox, job_fd, result_fd, stderr_fd, status_fd):
             os._exit(1)
     for fd in (job_fd, result_fd, setup_write):
         os.close(fd)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    status, processor_s = _wait(child)
-    if os.WIFEXITED(status) and not os.read(setup_read, 1):
-        status = FORK_FAILED
+    report = sandbox.watch(child, int(limits["memory_bytes"]), float(limits["deadline_s"]))
+    if os.WIFEXITED(report.wait_status) and not os.read(setup_read, 1):
+        report.wait_status = FORK_FAILED
     _kill_stragglers()
     if not sandbox.active:
         shutil.rmtree(work, ignore_errors=True)
-    os.write(status_fd, REPORT.pack(status, processor_s))
+    os.write(status_fd, bytes(report))
     os._exit(0)
 
 
 def _report(status_fd, status, stderr_fd, text):
     os.write(stderr_fd, text.encode())
-    os.write(status_fd, REPORT.pack(status, 0.0))
+    os.write(status_fd, bytes(Report(wait_status=status)))
     os._exit(0)
-
-
-def _wait(child):
-    while True:
-        pid, status, usage = os.wait4(-1, 0)
-        if pid == child:
-            return status, usage.ru_utime + usage.ru_stime
 
 
 def _kill_stragglers():
@@ -216,7 +235,8 @@ def _grandchild(limits, body, sandbox, job_fd, result_fd, stderr_fd, setup_fd, w
     for fd, source in ((0, null), (1, null), (2, stderr_fd)):
         os.dup2(source, fd, inheritable=True)
     _close_all_but(0, 1, 2, result_fd, setup_fd)
-    error = sandbox.enter(int(limits["memory_bytes"]), float(limits["processor_s"]), result_fd, setup_fd)
+    processor_s = math.ceil(float(limits["deadline_s"])) + PROCESSOR_SPARE_S
+    error = sandbox.enter(int(limits["memory_bytes"]), processor_s, result_fd, setup_fd)
     if error:
         os.write(2, f"sandbox: {os.strerror(-error)}".encode())
         os._exit(SETUP_FAILED)

@@ -87,7 +87,7 @@ class Actor {
     out.fault = "the script loses it";
     if (what == "lost" || what == "lost once") return out;
     if (what == "crash" || what == "killed") {
-      out.status = Status::kSignaled;
+      out.status = what == "crash" ? Status::kSignaled : Status::kMemory;
       out.code = what == "crash" ? SIGSEGV : SIGKILL;
     } else if (what == "hangs") {
       out.status = Status::kDeadline;

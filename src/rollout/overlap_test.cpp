@@ -152,7 +152,7 @@ TEST(Overlap, AJournalSavesWhatWasDone) {
 TEST(Overlap, LimitsHoldForEveryCandidate) {
   auto verifier = verifier_over([](const Job& job, const std::string& nonce) {
     JobAnswer answer = honest_answer(job, nonce);
-    if (job.kind == "record") answer.processor_s = 5;
+    if (job.kind == "record") answer.own_s = 5;
     return answer;
   });
   auto sampler = [](const GenerateProgress&, const auto& on_answer) {

@@ -21,8 +21,8 @@ void VerifyConfig::validate() const {
                       "a candidate could guess a small seed, and with it the secret inputs; draw one at random");
   }
   if (workers < 0) throw usage_error("verify.workers must not be negative");
-  if (compile_deadline_s <= 0 || tiny_deadline_s <= 0 || full_deadline_s <= 0 || reference_deadline_s <= 0 ||
-      time_deadline_s <= 0) {
+  if (record_deadline_s <= 0 || compile_deadline_s <= 0 || tiny_deadline_s <= 0 || full_deadline_s <= 0 ||
+      reference_deadline_s <= 0 || time_deadline_s <= 0) {
     throw usage_error("deadlines of verify must be positive");
   }
   if (gpus < -1) throw usage_error("verify.gpus must be -1 (all), 0 (none) or a number");
@@ -150,21 +150,23 @@ class CandidateRun {
   }
 
   Finding compile() {
-    double until = now_s() + f_.config_.compile_deadline_s;
-    Finding ended = record_and_compile("", until);
+    own_->set_deadline(f_.config_.compile_deadline_s);
+    Finding ended = record_and_compile("");
     // Host code may have another kernel for when the first one does not compile.
     bool catches = code_.find("except") != std::string::npos;
-    if (ended.outcome() == Outcome::kCompileError && catches) ended = record_and_compile("try", until);
+    if (ended.outcome() == Outcome::kCompileError && catches) ended = record_and_compile("try");
     return ended;
   }
 
   // `mode`: "try" lets the host code see what the compiler raises.
-  Finding record_and_compile(const std::string& mode, double until) {
+  Finding record_and_compile(const std::string& mode) {
     Finding ended = execution_->record(code_, [&](Json args, Blob* blob) {
       for (Json& one : args["cases"]) {
         if (!mode.empty()) one["compile"] = mode;
       }
-      return run({"record", std::move(args), "", std::max(until - now_s(), 0.1)}, blob);
+      const VerifyConfig& config = f_.config_;
+      return run({"record", std::move(args), "", mode.empty() ? config.record_deadline_s : config.compile_deadline_s},
+                 blob);
     });
     if (ended.passed()) ended = call_rules();
     if (!ended.passed()) return ended;
@@ -178,13 +180,13 @@ class CandidateRun {
       if (!later) traces.push_back(&trace);
     }
     KernelSet kernels;
-    ended = compile_kernels(file, traces, until, &kernels);
+    ended = compile_kernels(file, traces, &kernels);
     if (!ended.passed()) return ended;
     for (const CaseSpec& spec : specs()) {
       const CaseTrace* trace = spec.additional && spec.trace.empty() ? file.find(spec.name) : nullptr;
       if (!trace) continue;
       traces.push_back(trace);
-      ended = compile_kernels(file, traces, until, &kernels);  // What is known costs nothing.
+      ended = compile_kernels(file, traces, &kernels);  // What is known costs nothing.
       if (ended.passed()) continue;
       if (ended.outcome() == Outcome::kHarnessFault) return ended;
       traces.pop_back();
@@ -194,11 +196,10 @@ class CandidateRun {
     return {};
   }
 
-  Finding compile_kernels(const TraceFile& file, const std::vector<const CaseTrace*>& traces, double until,
-                          KernelSet* kernels) {
+  Finding compile_kernels(const TraceFile& file, const std::vector<const CaseTrace*>& traces, KernelSet* kernels) {
     double seconds = 0;
     Finding ended = f_.compiler_.compile(
-        file, traces, until - now_s(),
+        file, traces, f_.config_.compile_deadline_s,
         [this](Job job, Blob* blob, const std::string& kernel) { return run(std::move(job), blob, kernel); }, &*own_,
         kernels, &seconds);
     triton_compile_s_ = triton_compile_s_.value_or(0) + seconds;

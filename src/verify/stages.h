@@ -34,15 +34,18 @@ struct VerifyConfig {
   std::vector<Stage> skip_stages;             // Ablations only.
   int64_t workers = 0;                        // Candidates at a time; 0 = one per core.
   int64_t seeds_per_case = 2;                 // Secret inputs in full_run.
-  int64_t seed = 0;                // Of the secret streams; 0 = from the kernel. Else a large random number: a
-                                   // small one can be guessed, and with it the inputs.
-  double compile_deadline_s = 60;  // A Triton compile takes 0.2-0.7 s of a core, an autotuner many of them.
+  int64_t seed = 0;  // Of the secret streams; 0 = from the kernel. Else a large random number: a
+                     // small one can be guessed, and with it the inputs.
+  // Deadlines are seconds on a job's own clock (sandbox/own_time.h), which load does not move; what runs on a GPU has
+  // the wall's.
+  double record_deadline_s = 8;    // Host code takes hundredths of a second; what never ends must not hold the others.
+  double compile_deadline_s = 30;  // A Triton compile takes 0.2-0.7 s of a core, an autotuner many of them.
   double tiny_deadline_s = 20;
   double full_deadline_s = 60;
   double reference_deadline_s = 120;  // For a reference, which is trusted more.
   double time_deadline_s = 60;
   int64_t gpus = -1;              // How many GPUs to verify on; -1 = all there are, 0 = none.
-  int64_t memory_mb = 4096;       // Per sandboxed process, beyond what it starts with.
+  int64_t memory_mb = 4096;       // Per sandboxed job, all its processes and files, beyond what it starts with.
   int64_t max_programs = 200000;  // Program instances in one interpreted trace (about 1 ms each).
   bool allow_weaker_sandbox = false;
   std::string python;  // Interpreter with torch and triton; "" = the one of the build.
@@ -55,14 +58,17 @@ struct VerifyConfig {
     v("workers", workers, "candidates verified at a time; 0 = one per core");
     v("seeds_per_case", seeds_per_case, "secret inputs each candidate is run on");
     v("seed", seed, "seed of the secret inputs, a random number of 2^32 or more; 0 = drawn from the kernel");
+    v("record_deadline_s", record_deadline_s,
+      "seconds for importing and recording, where nothing is compiled; like those below on the candidate's own clock: "
+      "processor time and sleep, not waiting for a processor");
     v("compile_deadline_s", compile_deadline_s, "seconds for importing, recording and compiling");
-    v("tiny_deadline_s", tiny_deadline_s, "seconds for tiny_run");
-    v("full_deadline_s", full_deadline_s, "seconds for full_run");
+    v("tiny_deadline_s", tiny_deadline_s, "seconds for tiny_run (wall clock on a GPU)");
+    v("full_deadline_s", full_deadline_s, "seconds for full_run (wall clock on a GPU)");
     v("reference_deadline_s", reference_deadline_s, "seconds for a task's reference");
     v.renamed("oracle_deadline_s", "verify.reference_deadline_s");
     v("time_deadline_s", time_deadline_s, "seconds for time");
     v("gpus", gpus, "GPUs to verify on: -1 = all there are; 0 = none, correctness is decided by the interpreter");
-    v("memory_mb", memory_mb, "MiB a sandboxed process may allocate");
+    v("memory_mb", memory_mb, "MiB a sandboxed job, all its processes and files together, may hold");
     v("max_programs", max_programs, "program instances one interpreted trace may launch");
     v("allow_weaker_sandbox", allow_weaker_sandbox, "continue where the sandbox is incomplete; verdicts say so");
     v("python", python, "Python interpreter with torch and triton; empty = the one of the build");

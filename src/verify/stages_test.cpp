@@ -79,10 +79,11 @@ TEST(Stages, EndsOfChildren) {
       {"MemoryError on the way out", Status::kExited, 1, "", "Traceback ...\nMemoryError", Outcome::kOutOfMemory},
       {"segmentation fault", Status::kSignaled, SIGSEGV, "", "", Outcome::kRuntimeError},
       {"filtered system call", Status::kSignaled, SIGSYS, "", "", Outcome::kRuntimeError},
-      {"killed for memory", Status::kSignaled, SIGKILL, "", "", Outcome::kOutOfMemory},
+      {"killed for memory", Status::kMemory, SIGKILL, "", "", Outcome::kOutOfMemory},
       {"processor time", Status::kSignaled, SIGXCPU, "", "", Outcome::kTimeout},
       {"killed for processor time", Status::kSignaled, SIGKILL, "", "", Outcome::kTimeout, 1000},
-      {"killed before that", Status::kSignaled, SIGKILL, "", "", Outcome::kOutOfMemory, 15},
+      {"killed by nobody knows whom", Status::kSignaled, SIGKILL, "", "", Outcome::kHarnessFault, 1},
+      {"given no processor", Status::kStarved, SIGKILL, "", "", Outcome::kHarnessFault},
       {"deadline", Status::kDeadline, SIGKILL, "", "", Outcome::kTimeout},
       {"endless result", Status::kOverflow, 0, "abc", "", Outcome::kOutOfMemory},
       {"garbage", Status::kExited, 0, std::string(1000, '\xee'), "", Outcome::kTampered},
@@ -104,7 +105,35 @@ TEST(Stages, EndsOfChildren) {
       EXPECT_EQ(r.verdict.outcome, end.outcome) << kind << ": " << end.name << ": " << r.verdict.reason();
       EXPECT_EQ(r.verdict.stopped_at, std::string(kind) == "record" ? Stage::kCompile : Stage::kTinyRun) << end.name;
       EXPECT_FALSE(r.verdict.reason().empty()) << end.name;
-      EXPECT_EQ(r.record, 1) << end.name;  // A candidate's failure is not retried.
+      bool ours = end.outcome == Outcome::kHarnessFault;  // A candidate's failure is not retried.
+      EXPECT_EQ(r.record, ours ? 2 : 1) << end.name;
+    }
+  }
+}
+
+// The kernel takes jobs first when the machine runs out of memory: which of them, and which process of it, is chance.
+TEST(Stages, AMachineWithoutMemoryIsNobodysFault) {
+  for (const char* kind : {"record", "compile", "interpret"}) {
+    for (bool told : {false, true}) {  // The whole job is killed, or ptxas alone, which its job then tells.
+      for (bool beyond : {false, true}) {
+        std::atomic<int> calls{0};
+        auto answer = [&](const Job& job, const std::string& nonce) {
+          JobAnswer out = told ? failure(nonce, "compile_error", "ptxas was killed") : JobAnswer();
+          out.status = told ? Status::kExited : Status::kMemory;
+          if (!beyond && !told) out.status = Status::kSignaled;
+          out.code = told ? 0 : SIGKILL;
+          out.machine_ran_out = true;
+          out.peak_bytes = beyond ? job.memory_bytes + 1 : job.memory_bytes - 1;
+          ++calls;
+          return out;
+        };
+        Trial always = run(lying(kind, answer));
+        EXPECT_EQ(always.verdict.is_harness_fault(), !beyond) << kind << told << ": " << always.verdict.reason();
+        Trial once = run(lying(kind, [&, first = true](const Job& job, const std::string& nonce) mutable {
+          return std::exchange(first, false) ? answer(job, nonce) : honest_answer(job, nonce);
+        }));
+        EXPECT_EQ(once.verdict.correct(), !beyond) << kind << told << ": " << once.verdict.reason();
+      }
     }
   }
 }

@@ -58,10 +58,10 @@ class ForkServer:
         self.socket.sendall(struct.pack("<IQ", len(text), len(payload)) + text + payload)
 
     def submit(self, job, args, payload=b"", deadline_s=30.0, max_result_bytes=1 << 28, memory_bytes=4 << 30,
-               processor_s=60.0):
+               patience_s=300.0):
         self.next_id += 1
         self.send({"type": "job", "id": self.next_id, "job": job, "deadline_s": deadline_s,
-                   "processor_s": processor_s, "nonce": NONCE,
+                   "patience_s": patience_s, "nonce": NONCE,
                    "max_result_bytes": max_result_bytes, "memory_bytes": memory_bytes, "args": args}, payload)
         return self.next_id
 

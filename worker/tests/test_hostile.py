@@ -1,13 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
 # Hostile children, and the life of a broker and its fork server.
+import contextlib
 import glob
 import os
+import subprocess
+import sys
 import time
 import unittest
 
 from harness import ForkServer, parse_blob
 from test_worker import TASK, WithForkServers, model
 from truth import truth
+
+
+SANDBOXED = os.environ.get("TRITONRL_SANDBOX_LIBRARY")
+
+COMPUTE = """
+import os, time
+os.sched_setaffinity(0, [{core}])
+while time.process_time() < {seconds}:
+    pass
+raise RuntimeError("done")
+"""
+
+CHILDREN_HOARD = """
+import os, time
+for _ in range({children}):
+    if os.fork() == 0:
+        hoard = bytearray(os.urandom(1 << 20)) * {mib}
+        time.sleep(0.7)
+        os._exit(0)
+for _ in range({children}):
+    os.wait()
+"""
+
+FILES_HOARD = """
+import os, time
+for i in range({children}):
+    file = open(f"hoard{{i}}", "wb")
+    os.unlink(f"hoard{{i}}")
+    for _ in range({mib}):
+        file.write(os.urandom(1 << 20))
+    file.flush()
+    globals()[f"file{{i}}"] = file
+time.sleep(0.2)
+"""
+
+MAPPED_FILES_HOARD = """
+import mmap, os, time
+maps = []
+for i in range({children}):
+    file = open(f"hoard{{i}}", "w+b")
+    file.truncate({mib} << 20)
+    maps.append(mmap.mmap(file.fileno(), 0))
+    for at in range(0, {mib} << 20, 4096):
+        maps[-1][at] = 1
+    time.sleep(0.05)
+time.sleep(0.2)
+"""
+
+SHARED_HOARD = """
+import os, time
+hoard = bytearray(os.urandom(1 << 20)) * {mib}
+for _ in range({children}):
+    if os.fork() == 0:
+        time.sleep(0.7)
+        os._exit(0)
+for _ in range({children}):
+    os.wait()
+"""
+
+# Bombs take a token for each fork and compute when there is none left, so that they end whatever the code under test does.
+FORK_BOMB = """
+import os
+read_end, write_end = os.pipe()
+os.write(write_end, b"." * 80)
+os.set_blocking(read_end, False)
+while True:
+    try:
+        if os.read(read_end, 1):
+            os.fork()
+    except OSError:
+        pass
+"""
+
+SHORT_LIVED_BOMB = """
+import os, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+tokens = 300
+while True:
+    try:
+        tokens -= 1
+        if tokens > 0 and os.fork() == 0:
+            os._exit(0)
+    except OSError:
+        pass
+"""
+
+
+@contextlib.contextmanager
+def busy(core, processes):
+    """Others who compute on that core."""
+    source = f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", source]) for _ in range(processes)]
+    try:
+        time.sleep(0.3)
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 class Hostile(WithForkServers):
@@ -31,16 +133,54 @@ class Hostile(WithForkServers):
         self.assertEqual((done["status"], payload), ("deadline", b""))
         self.assertLess(done["waited"], 5)
 
-    def test_processor_time_is_told_and_limited(self):
-        done, payload = self.send("while True: pass", processor_s=1.0)
-        self.assertEqual((done["status"], done["code"], payload), ("signaled", 9, b""))
-        self.assertGreater(done["processor_s"], 0.8)  # The kernel counts ticks.
-        self.assertLess(done["processor_s"], 2)
-        done, _ = self.send("import time\ntime.sleep(60)", deadline_s=1.0)  # Waiting is not computing.
+    @unittest.skipUnless(SANDBOXED, "the library keeps the clock")
+    def test_own_clock(self):
+        done, payload = self.send("while True: pass", deadline_s=1.0)
+        self.assertEqual((done["status"], done["code"], payload), ("deadline", 9, b""))
+        self.assertGreater(done["processor_s"], 0.8)
+        self.assertLess(done["processor_s"], 1.5)
+        done, _ = self.send("import time\ntime.sleep(60)", deadline_s=1.0)  # Sleep counts: nobody waits for it.
         self.assertEqual(done["status"], "deadline")
         self.assertLess(done["processor_s"], 0.5)
+        self.assertLess(done["waited"], 3)
         done, _ = self.send(self.CHILD_COMPUTES)
         self.assertGreaterEqual(done["processor_s"], 0.5)
+        self.assertGreaterEqual(done["own_s"], 0.5)
+
+    @unittest.skipUnless(SANDBOXED, "the library keeps the clock")
+    def test_own_clock_stands_while_others_have_the_processor(self):
+        core = sorted(os.sched_getaffinity(0))[0]
+        with busy(core, 4):  # A fifth of it is left.
+            honest = COMPUTE.format(core=core, seconds=0.6)
+            done, payload = self.send(honest, deadline_s=1.5)
+            self.assertEqual(done["status"], "exited")
+            self.assertEqual(parse_blob(payload)[0]["failure"]["message"].splitlines()[-1], "RuntimeError: done")
+            self.assertGreater(done["seconds"], 1.5)
+            self.assertLess(done["own_s"], 1.2)
+            # One that gets nothing to speak of is not late: this machine is.
+            done, _ = self.send(COMPUTE.format(core=core, seconds=60), deadline_s=30, patience_s=1.5)
+            self.assertEqual(done["status"], "starved")
+            self.assertLess(done["own_s"], 1.2)
+
+    @unittest.skipUnless(SANDBOXED, "the library counts memory")
+    def test_memory_of_all_processes_together(self):
+        cap = 256 << 20
+        for hoard in (CHILDREN_HOARD, FILES_HOARD, MAPPED_FILES_HOARD):
+            done, payload = self.send(hoard.format(children=6, mib=180), memory_bytes=cap, deadline_s=10)
+            self.assertEqual((done["status"], payload), ("memory", b""))
+            self.assertGreater(done["peak_bytes"], cap)
+            self.assertLess(done["peak_bytes"], 3 * cap)
+        for hoard in (CHILDREN_HOARD, FILES_HOARD):
+            done, _ = self.send(hoard.format(children=4, mib=40), memory_bytes=cap, deadline_s=10)
+            self.assertEqual(done["status"], "exited")
+            self.assertLess(done["peak_bytes"], cap)
+            self.assertGreater(done["peak_bytes"], 100 << 20)
+
+    @unittest.skipUnless(SANDBOXED, "the library counts memory")
+    def test_pages_that_processes_share_count_once(self):
+        done, _ = self.send(SHARED_HOARD.format(mib=150, children=4), memory_bytes=256 << 20, deadline_s=10)
+        self.assertEqual(done["status"], "exited")
+        self.assertLess(done["peak_bytes"], 256 << 20)
 
     CHILD_COMPUTES = """
 import os
@@ -125,12 +265,12 @@ os._exit(5)
             time.sleep(0.05)
         self.assertEqual(alive(), before)
 
-    @unittest.skipUnless(os.environ.get("TRITONRL_SANDBOX_LIBRARY"), "needs the sandbox")
+    @unittest.skipUnless(SANDBOXED, "needs the sandbox")
     def test_fork_bomb(self):
-        done, _ = self.send("import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
-                            deadline_s=1.0)
+        done, _ = self.send(FORK_BOMB, deadline_s=1.0)
         self.assertEqual(done["status"], "deadline")
-        self.assertLess(done["waited"], 8)
+        self.assertLess(done["waited"], 20)  # Here nothing limits processes; they are slow to end.
+        self.assertEqual(self.send(SHORT_LIVED_BOMB, deadline_s=1.0)[0]["status"], "deadline")
 
     SPY = """
 table = bytes((c + 1) % 256 for c in range(256))

@@ -216,9 +216,10 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   run.backwards = launches && (runs_++ & 1);
   run.launches = launches;
   run.growth = growth(spec);
-  run.deadline_s = until - now_s();
+  bool own_clock = own_ && executor_->path() == VerifyPath::kInterpreter;
+  if (own_ && own_->over()) return own_->finding();
+  run.deadline_s = own_clock ? own_->left() : until - now_s();
   if (run.deadline_s <= 0) return Rule::kDeadline;
-  if (own_ && own_->late()) return own_->finding();
   JudgeAnswer answer = executor_->run(run, own_);
   ran_ |= launches && !answer.lost;
   Finding ended = end(answer);
@@ -233,6 +234,11 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   return ended;
 }
 
+double Execution::begins(double deadline_s) {
+  if (own_) own_->set_deadline(deadline_s);
+  return now_s() + deadline_s;
+}
+
 Finding Execution::without_triton(const CaseSpec& spec, double until) {
   Finding ended = run(spec, 0, until, /*launches=*/false);
   bool says_nothing = ended.outcome() == Outcome::kHarnessFault || ended.outcome() == Outcome::kTimeout;
@@ -244,7 +250,7 @@ Finding Execution::without_triton(const CaseSpec& spec, double until) {
 Finding Execution::tiny_run(double deadline_s) {
   Finding ready = begin();  // Others' work is not on this candidate's clock.
   if (!ready.passed()) return ready;
-  double until = now_s() + deadline_s;
+  double until = begins(deadline_s);
   const CaseSpec* spec = &cases_[0];
   for (const CaseSpec& one : cases_) {
     if (one.tiny) spec = &one;
@@ -278,7 +284,7 @@ Finding Execution::full_run(double deadline_s, bool also_without_launches) {
   Finding ready = begin();
   if (!ready.passed()) return ready;
   return run_cases(cases_, decided_, &results_, [&](const CaseSpec& spec, bool first) {
-    run_case(spec, now_s() + deadline_s * growth(spec), first, also_without_launches && !spec.additional);
+    run_case(spec, begins(deadline_s * growth(spec)), first, also_without_launches && !spec.additional);
   });
 }
 

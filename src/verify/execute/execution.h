@@ -83,6 +83,9 @@ class Execution {
   Finding run(const CaseSpec& spec, int64_t seed_index, double until, bool launches);
   void run_case(const CaseSpec& spec, double until, bool twice, bool also_without_launches);
   Finding without_triton(const CaseSpec& spec, double until);
+  // A part that may take so long begins; when it is to end by the wall's clock, which holds on a GPU. Jobs of the
+  // interpreter have their own.
+  double begins(double deadline_s);
   int64_t input_seed(const CaseSpec& spec, int64_t index) const;
   Finding end(const JudgeAnswer& answer);
   Finding ask_for_reference();

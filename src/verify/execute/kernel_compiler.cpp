@@ -165,12 +165,12 @@ std::string CompileArguments::key() const {
 KernelCompiler::KernelCompiler(int64_t cache_bytes)
     : results_(cache_bytes, [](const Result& result) { return result.kernel ? size_of(*result.kernel) : -1; }) {}
 
-KernelCompiler::Result KernelCompiler::run_job(const CompileArguments& wanted, const std::string& key, double until,
-                                               const RunJob& run) const {
+KernelCompiler::Result KernelCompiler::run_job(const CompileArguments& wanted, const std::string& key,
+                                               double deadline_s, const RunJob& run) const {
   Result result;
+  if (deadline_s <= 0) return {nullptr, Rule::kDeadline, 0};
   Job job{"compile", {{"kernels", wanted.kernels}, {"spec", wanted.spec}}, ""};
-  job.deadline_s = until - now_s();
-  if (job.deadline_s <= 0) return {nullptr, Rule::kDeadline, 0};
+  job.deadline_s = deadline_s;
   Blob blob;
   result.ended = run(std::move(job), &blob, key);
   if (!result.ended.passed()) return result;
@@ -192,8 +192,8 @@ KernelCompiler::Result KernelCompiler::run_job(const CompileArguments& wanted, c
   return result;
 }
 
-KernelCompiler::Result KernelCompiler::compile_one(const TraceFile& trace, size_t spec, double until, const RunJob& run,
-                                                   OwnTime* own) {
+KernelCompiler::Result KernelCompiler::compile_one(const TraceFile& trace, size_t spec, double deadline_s,
+                                                   const RunJob& run, OwnTime* own) {
   CompileArguments wanted = compile_arguments(trace, spec);
   std::string key = wanted.key();
   bool made = false;
@@ -201,13 +201,13 @@ KernelCompiler::Result KernelCompiler::compile_one(const TraceFile& trace, size_
       key,
       [&] {
         ++compiled_;
-        Result compiled = run_job(wanted, key, until, run);
+        Result compiled = run_job(wanted, key, deadline_s, run);
         compiled.own_s = own->of_kernel(key);
         return compiled;
       },
       &made);
   if (made) return result;
-  if (!result.kernel) return run_job(wanted, key, until, run);  // A failure has its own lines and deadline.
+  if (!result.kernel) return run_job(wanted, key, deadline_s, run);  // A failure has its own lines and deadline.
   ++hits_;
   own->add(result.own_s, key);
   result.seconds = 0;
@@ -216,7 +216,6 @@ KernelCompiler::Result KernelCompiler::compile_one(const TraceFile& trace, size_
 
 Finding KernelCompiler::compile(const TraceFile& file, const std::vector<const CaseTrace*>& cases, double deadline_s,
                                 const RunJob& run, OwnTime* own, KernelSet* kernels, double* compiler_s) {
-  double until = now_s() + deadline_s;
   std::set<size_t> found;
   for (const CaseTrace* trace : cases) {
     for (const TraceStep& step : trace->tape) {
@@ -230,7 +229,7 @@ Finding KernelCompiler::compile(const TraceFile& file, const std::vector<const C
   std::vector<Result> results(file.specs.size());
   int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
   parallel_for(wanted.size(), std::min<int64_t>(OwnTime::kBeside, cores),
-               [&](size_t i) { results[wanted[i]] = compile_one(file, wanted[i], until, run, own); });
+               [&](size_t i) { results[wanted[i]] = compile_one(file, wanted[i], deadline_s, run, own); });
   if (compiler_s) {
     *compiler_s = 0;
     for (const Result& result : results) *compiler_s += result.seconds;
@@ -239,7 +238,7 @@ Finding KernelCompiler::compile(const TraceFile& file, const std::vector<const C
     Outcome outcome = results[i].ended.outcome();
     if (outcome == Outcome::kHarnessFault || outcome == Outcome::kTimeout) return results[i].ended;
   }
-  if (own->late()) return own->finding();  // Each in time, but not all together.
+  if (own->over()) return own->finding();  // Each in time, but not all together.
   for (const CaseTrace* trace : cases) {
     for (const TraceStep& step : trace->tape) {
       bool any = !step.is_launch;

@@ -39,7 +39,7 @@ class KernelCompiler {
 
   explicit KernelCompiler(int64_t cache_bytes = int64_t{512} << 20);
 
-  // Compiles what the launches of `cases` need, several at a time, until `deadline_s` from now. An autotuner's
+  // Compiles what the launches of `cases` need, several at a time, each in `deadline_s` at most. An autotuner's
   // configurations may fail as long as one is left; else the first one's failure is returned. `own` is charged for
   // kernels that were known, too. `compiler_s` becomes the seconds that Triton's compiler says it took (0 for what was
   // known). Thread rule: any thread.
@@ -56,8 +56,8 @@ class KernelCompiler {
     double seconds = 0;
     double own_s = 0;  // What it was charged with when it was compiled.
   };
-  Result compile_one(const TraceFile& trace, size_t spec, double until, const RunJob& run, OwnTime* own);
-  Result run_job(const CompileArguments& wanted, const std::string& key, double until, const RunJob& run) const;
+  Result compile_one(const TraceFile& trace, size_t spec, double deadline_s, const RunJob& run, OwnTime* own);
+  Result run_job(const CompileArguments& wanted, const std::string& key, double deadline_s, const RunJob& run) const;
 
   OnceCache<std::string, Result> results_;
   std::atomic<int64_t> hits_ = 0, compiled_ = 0;

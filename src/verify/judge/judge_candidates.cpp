@@ -395,6 +395,7 @@ Json Judge::time(const Json& question) {
   spent_.mark("compare");
   Finding found = comparison.finding;
   if (found.passed() && !timed.at("changed").empty()) found = Rule::kKeptState;
+  if (found.passed() && timed.at("unlike").get<int64_t>() > 0) found = Rule::kOtherWhenTimed;
   Json reply = {{"finding", to_json(found)}, {"readings", timed.at("readings")}};
   for (const char* key : {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}) {
     if (timed.contains(key)) reply[key] = timed[key];

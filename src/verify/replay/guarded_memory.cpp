@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -33,7 +34,7 @@ struct State {
   std::unordered_map<void*, Block> live;
   std::multimap<size_t, void*> free_own;
   std::map<size_t, std::vector<void*>> free_small;
-  std::map<void*, size_t> left;  // Freed since the last sweep, and their bytes.
+  std::map<void*, size_t> left;  // Freed since the last sweep, and their bytes between the guards.
   char* slab = nullptr;
   size_t slab_left = 0;
   uint32_t* counter = nullptr;
@@ -135,7 +136,7 @@ void release(void* at, size_t, int, cudaStream_t) {
     } catch (const ReplayFailure&) {  // A spoilt context: the next call that waits will say so.
     }
   }
-  s.left[at] = it->second.wanted;
+  s.left[at] = it->second.bytes;
   if (it->second.own) {
     s.free_own.emplace(it->second.bytes, at);
   } else {
@@ -186,9 +187,23 @@ void GuardedMemory::sweep() {
   State& s = state();
   const CudaDriver& driver = CudaDriver::get();
   for (const auto& [at, bytes] : s.left) {
-    driver.check(driver.fill(device(at), s.pattern, (bytes + 3) / 4, nullptr), "sweeping");
+    driver.check(driver.fill(device(at) - kGuardBytes, s.pattern, (bytes + 2 * kGuardBytes) / 4, nullptr), "sweeping");
   }
   s.left.clear();
+  Spans spans{};
+  size_t count = 0;
+  auto fill = [&] { OwnKernels::get().fill(spans, std::exchange(count, 0), s.pattern); };
+  auto add = [&](CUdeviceptr begin, size_t bytes) {
+    spans.at[count] = begin;
+    spans.words[count] = static_cast<uint32_t>(bytes / 4);
+    if (++count == Spans::kMost) fill();
+  };
+  for (const auto& [at, block] : s.live) {
+    size_t used = (block.wanted + 3) / 4 * 4;
+    add(device(at) - kGuardBytes, kGuardBytes);
+    add(device(at) + used, block.bytes - used + kGuardBytes);
+  }
+  fill();
 }
 
 int64_t GuardedMemory::damage() {

@@ -23,8 +23,8 @@ class GuardedMemory {
   static void new_poison(uint32_t random);
   static void set_poisoning(bool on);
 
-  // Fills what was freed since the last sweep, so that no run finds the results of the one before it where buffers are
-  // not poisoned. Queues; does not wait.
+  // Fills what was freed since the last sweep, whole blocks with their guard zones, and the guard zones of live
+  // buffers, so that no run finds anything of the one before it where buffers are not poisoned. Queues; does not wait.
   static void sweep();
 
   // Words of guard zones that are overwritten in live buffers, or were in those freed since the last call. Damage to a

@@ -22,6 +22,16 @@ __global__ void count_damage(const volatile uint32_t* at, uint64_t words, uint32
   }
 }
 
+// A block fills a span. own_kernels.h has the same structure.
+struct Spans {
+  uint32_t* at[64];
+  uint32_t words[64];
+};
+
+__global__ void fill_spans(Spans spans, uint32_t pattern) {
+  for (uint32_t i = threadIdx.x; i < spans.words[blockIdx.x]; i += blockDim.x) spans.at[blockIdx.x][i] = pattern;
+}
+
 __device__ uint64_t mix(uint32_t word, uint64_t place, uint64_t key) {
   uint64_t x = ((place << 32) + word) ^ key;
   x *= 0xff51afd7ed558ccdull;

@@ -16,7 +16,7 @@ constexpr char kSource[] =
 #include "verify/replay/kernels.cu.inc"
     ;
 constexpr char kNamespace[] = "tritonrl::";
-constexpr const char* kNames[] = {"count_damage", "hash", "hold", "read_clock", "spin", "read_through"};
+constexpr const char* kNames[] = {"count_damage", "fill_spans", "hash", "hold", "read_clock", "spin", "read_through"};
 constexpr const char* kComparing[] = {"moments", "worst", "bounded"};
 constexpr const char* kCudaTypes[] = {"float", "double", "tritonrl::Half", "tritonrl::Bf16"};
 
@@ -56,6 +56,7 @@ OwnKernels::OwnKernels() {
   }
   processors_ = static_cast<unsigned>(device_attribute(cudaDevAttrMultiProcessorCount));
   damage_ = find("count_damage");
+  fill_ = find("fill_spans");
   hash_ = find("hash");
   hold_ = find("hold");
   clock_ = find("read_clock");
@@ -82,6 +83,12 @@ void OwnKernels::launch(CUfunction function, unsigned blocks, unsigned threads, 
 void OwnKernels::count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter) {
   void* arguments[] = {&at, &words, &pattern, &counter};
   launch(damage_, 1, 256, arguments);
+}
+
+void OwnKernels::fill(const Spans& spans, size_t count, uint32_t pattern) {
+  if (count == 0) return;
+  void* arguments[] = {const_cast<Spans*>(&spans), &pattern};
+  launch(fill_, static_cast<unsigned>(count), 256, arguments);
 }
 
 void OwnKernels::hash(CUdeviceptr at, uint64_t bytes, uint64_t key, CUdeviceptr out) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OwnKernels: the verifier's own small kernels (kernels.cu, compiled for the device at hand when the process starts):
-// they count damaged guard words, hash memory, hold the stream, read the SM clock, empty the L2 cache, spin for a known
-// time, and compare (judge/error_kernels.h).
+// they count damaged guard words, fill guard zones, hash memory, hold the stream, read the SM clock, empty the L2
+// cache, spin for a known time, and compare (judge/error_kernels.h).
 //
 // All are queued on the default stream and throw ReplayFailure. Thread rule: one thread.
 #pragma once
@@ -19,6 +19,13 @@ namespace tritonrl {
 // What kernels.cu is compiled with, and the kernels that must be in it.
 const CudaProgram& own_program();
 
+// Spans of 32-bit words, which one launch fills.
+struct Spans {
+  static constexpr size_t kMost = 64;
+  CUdeviceptr at[kMost];
+  uint32_t words[kMost];
+};
+
 class OwnKernels {
  public:
   // Of the current device. Throws Error (environment) where they cannot be compiled.
@@ -30,6 +37,8 @@ class OwnKernels {
 
   // Adds to *counter the number of 32-bit words in [at, at + words) that are not `pattern`.
   void count_damage(CUdeviceptr at, uint64_t words, uint32_t pattern, CUdeviceptr counter);
+  // Writes `pattern` to the first `count` of the spans.
+  void fill(const Spans& spans, size_t count, uint32_t pattern);
   // Adds to *out (8 bytes) a hash of `bytes` bytes from `at` (4-byte aligned) under `key`, which whoever wrote them
   // must not know: a sum over words of a mix (the finaliser of MurmurHash3, public domain) of word, index and key.
   void hash(CUdeviceptr at, uint64_t bytes, uint64_t key, CUdeviceptr out);
@@ -48,7 +57,7 @@ class OwnKernels {
   OwnKernels();
   std::map<std::string, CUfunction> functions_;
   unsigned processors_;
-  CUfunction damage_, hash_, hold_, clock_, spin_, read_;
+  CUfunction damage_, fill_, hash_, hold_, clock_, spin_, read_;
 };
 
 }  // namespace tritonrl

@@ -81,6 +81,45 @@ int64_t peak_of_forward(Tape& tape) {
   }
 }
 
+// What the runs of a candidate gave while they were timed: a number an output, taken on the device between the runs.
+class RunSums {
+ public:
+  // Queues.
+  void add(const std::vector<at::Tensor>& outputs) {
+    if (outputs.empty()) return;
+    at::NoGradGuard no_grad;
+    auto width = static_cast<int64_t>(outputs.size());
+    if (used_ == kRuns || pieces_.empty()) {
+      pieces_.push_back(at::empty({kRuns, width}, outputs[0].options().dtype(at::kDouble)));
+      used_ = 0;
+    }
+    at::Tensor row = pieces_.back()[used_++];
+    for (int64_t i = 0; i < width; ++i) {
+      at::Tensor output = outputs[static_cast<size_t>(i)];
+      bool floating = at::isFloatingType(output.scalar_type());
+      if (floating && output.element_size() < 2) output = output.to(at::kFloat);  // No sums of eight bits.
+      row[i].copy_(floating ? at::linalg_vector_norm(output, 1, {}, false, at::kDouble) : at::sum(output, at::kDouble));
+    }
+  }
+  // Of all runs but the last, those that are not like it. Waits for the device.
+  int64_t unlike_the_last() const {
+    std::vector<std::vector<double>> runs;
+    for (const at::Tensor& piece : pieces_) {
+      at::Tensor host = piece.narrow(0, 0, &piece == &pieces_.back() ? used_ : kRuns).cpu();
+      const auto* at = host.const_data_ptr<double>();
+      for (int64_t i = 0; i < host.size(0); ++i, at += host.size(1)) runs.emplace_back(at, at + host.size(1));
+    }
+    int64_t unlike = 0;
+    for (const auto& run : runs) unlike += !alike_runs(run, runs.back());
+    return unlike;
+  }
+
+ private:
+  static constexpr int64_t kRuns = 1024;
+  std::vector<at::Tensor> pieces_;
+  int64_t used_ = 0;
+};
+
 Json failed(const Finding& finding, bool lost) {
   return {{"failure", {{"finding", to_json(finding)}, {"lost", lost}}}};
 }
@@ -326,7 +365,15 @@ Json Replayer::time(const Json& question) {
   TimingRequest request;
   request.reference = [&] { reference.run_forward(); };
   request.candidate = [&] { candidate.run_forward(); };
-  request.sweep = GuardedMemory::sweep;
+  RunSums sums;
+  request.before = [&](bool of_reference) {
+    // What the run before this one made is freed first, or it would lie beside this one, unswept.
+    (of_reference ? reference : candidate).forget_forward();
+    GuardedMemory::sweep();
+  };
+  request.after = [&](bool of_reference) {
+    if (!of_reference) sums.add(candidate.outputs());
+  };
   if (!originals.empty()) request.restore = restore;
   bool room = true;
   double moving_s = 0;
@@ -345,9 +392,11 @@ Json Replayer::time(const Json& question) {
   if (request.restore) {
     request.restore();
     candidate.run_forward();
+    sums.add(candidate.outputs());
     wait();
   }
   GuardedMemory::set_poisoning(true);
+  reply["unlike"] = sums.unlike_the_last();
   reply["changed"] = changed_values(before, mark_values(candidate, key, &before));
   spent.mark("readings");
   spent.add("readings", -moving_s);

@@ -18,7 +18,8 @@
 //   bandwidth {}                                                      -> {"bandwidth"}
 //   measure   {"spec"}                                                -> {"noise": [[readings, ...], ...]}
 //   time      {"case", "reference_case", "spec", "restore", "first_place", "again"}
-//                                                                     -> {"readings", "changed"}; the first time also
+//                                                                     -> {"readings", "changed", "unlike": runs whose
+//                                                                        outputs were others}; the first time also
 //                                                                        "chosen", "triton_share", "..._bytes"
 //
 // `restore` names values that the candidate changes when it runs: they are put back before every run. `changed` leaves

@@ -138,12 +138,14 @@ class Reader {
       Hold hold;
       for (int64_t run = 0; run < k; ++run) {
         for (int64_t half = 0; half < 2; ++half) {
-          if (request_.sweep) request_.sweep();
+          bool reference = is_reference(run, half, turn);
+          if (request_.before) request_.before(reference);
           if (request_.spec.cold) flush_cache(request_.flush);
           size_t at = static_cast<size_t>(4 * run + 2 * half);
           events_[at]->record();
-          is_reference(run, half, turn) ? request_.reference() : request_.candidate();
+          reference ? request_.reference() : request_.candidate();
           events_[at + 1]->record();
+          if (request_.after) request_.after(reference);
         }
       }
       if (request_.spec.clock) clock_.queue();
@@ -215,6 +217,15 @@ std::vector<Reading> take_readings(const TimingRequest& request) {
     throw ReplayFailure{{Rule::kForgedResult, "the GPU's clock says more than the wall's"}};
   }
   return readings;
+}
+
+bool alike_runs(const std::vector<double>& one, const std::vector<double>& other) {
+  constexpr double kApart = 0.25;  // A sum near zero may change by more than its rounding.
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+    if (std::isinf(a) || std::isinf(b)) return a == b;
+    return std::abs(a - b) <= kApart * std::max(std::abs(a), std::abs(b)) + 1e-30;
+  });
 }
 
 std::vector<double> time_steps(size_t steps, const std::function<void(std::function<void(size_t, bool)>)>& fn) {

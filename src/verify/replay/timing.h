@@ -36,8 +36,9 @@ enum class Flush {
 struct TimingRequest {
   std::function<void()> reference, candidate;  // Queue one run each.
   std::function<void()> restore;               // Puts changed inputs back, outside of what is timed; may be empty.
-  std::function<void()> sweep;                 // Before every run, outside of what is timed; may be empty.
-  std::function<void()> move;                  // Brings everything to other places of the memory; may be empty.
+  std::function<void(bool of_reference)> before, after;  // Of every reading's run, outside of what is timed; may be
+                                                         // empty. They queue and do not wait.
+  std::function<void()> move;  // Brings everything to other places of the memory; may be empty.
   ReadingSpec spec;
   Flush flush = Flush::kRead;
   int64_t first_place = 0;
@@ -45,6 +46,10 @@ struct TimingRequest {
 
 // Throws ReplayFailure. CUDA only.
 std::vector<Reading> take_readings(const TimingRequest& request);
+
+// Are these runs of the same computation on the same inputs? Each is described by a number an output (the sum of its
+// magnitudes, say); sums in another order are alike, what was left out or never written is not.
+bool alike_runs(const std::vector<double>& one, const std::vector<double>& other);
 
 // Device seconds between the two marks of every step, for the share of Triton in a tape: fn(mark) runs the tape and
 // calls mark(step, before).

@@ -31,8 +31,9 @@ constexpr size_t kStderrTail = 8192;
 std::optional<JobAnswer::Status> status_from(const std::string& name) {
   using Status = JobAnswer::Status;
   static const std::map<std::string, Status> names = {
-      {"exited", Status::kExited},     {"signaled", Status::kSignaled}, {"deadline", Status::kDeadline},
-      {"overflow", Status::kOverflow}, {"killed", Status::kKilled},     {"fork_failed", Status::kForkFailed}};
+      {"exited", Status::kExited}, {"signaled", Status::kSignaled},     {"deadline", Status::kDeadline},
+      {"memory", Status::kMemory}, {"starved", Status::kStarved},       {"overflow", Status::kOverflow},
+      {"killed", Status::kKilled}, {"fork_failed", Status::kForkFailed}};
   auto it = names.find(name);
   return it == names.end() ? std::nullopt : std::optional(it->second);
 }
@@ -124,7 +125,7 @@ std::future<JobAnswer> ForkServer::submit(Job job) {
                  {"id", id},
                  {"job", job.kind},
                  {"deadline_s", job.deadline_s},
-                 {"processor_s", job.processor_limit_s()},
+                 {"patience_s", job.wall_limit_s()},
                  {"max_result_bytes", job.max_result_bytes},
                  {"memory_bytes", job.memory_bytes},
                  {"nonce", nonce},
@@ -232,6 +233,9 @@ std::string ForkServer::receive(const Json& header, std::string payload) {
   answer.code = static_cast<int>(number("code"));
   answer.seconds = number("seconds");
   answer.processor_s = std::max(number("processor_s"), 0.0);
+  answer.own_s = std::max(number("own_s"), 0.0);
+  answer.peak_bytes = static_cast<int64_t>(std::max(number("peak_bytes"), 0.0));
+  answer.machine_ran_out = header.contains("machine_ran_out") && header["machine_ran_out"] == true;
   answer.stderr_tail = text("stderr");
   answer.result = std::move(payload);
   answer.nonce = pending.nonce;
@@ -304,7 +308,7 @@ JobAnswer ForkServerPool::run(ForkServerKind kind, Job job) {
   } catch (const Error& error) {
     return lost(error.message());
   }
-  double patience = job.deadline_s + grace_s_;
+  double patience = job.wall_limit_s() + grace_s_;
   auto future = worker->submit(std::move(job));
   if (future.wait_for(std::chrono::duration<double>(patience)) != std::future_status::ready) {
     log_warn(cat("the ", to_string(kind), " worker hangs; it is restarted"));

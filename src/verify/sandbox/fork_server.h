@@ -9,8 +9,9 @@
 // group killed, and every job in flight is answered kLost. What is *inside* a payload comes from a child and may be
 // hostile; blob.h judges that.
 //
-// A child that hangs is killed by its monitor at the job's deadline. A fork server that hangs is noticed by whoever
-// waits: deadline + kGraceS later it is killed. ForkServerPool starts a new one with the next job.
+// A child that hangs is killed by its monitor at the job's deadline, which the broker's wall clock backs
+// (wall_limit_s). A fork server that hangs is noticed by whoever waits: kGraceS after that it is killed. ForkServerPool
+// starts a new one with the next job.
 //
 // Processes are started with posix_spawn (this process may be large) in a process group of their own; they end by
 // themselves when our end of the socket closes, however we die.
@@ -19,7 +20,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <cmath>
 #include <functional>
 #include <future>
 #include <map>
@@ -37,26 +37,29 @@ struct Job {
   std::string kind;  // "record", "compile" or "interpret".
   Json args;
   std::string payload;
-  double deadline_s = 30;  // Wall clock.
-  double processor_s =
-      0;  // Processor time of each of its processes, in whole seconds; 0 = kSpareS beyond the deadline.
-  int64_t memory_bytes = int64_t{4} << 30;
+  double deadline_s = 30;                   // On the job's own clock (job_watch.h): load does not count.
+  double patience_s = 0;                    // Wall clock for a job that gets no processor; 0 = by the deadline.
+  int64_t memory_bytes = int64_t{4} << 30;  // Of all its processes and files together, beyond what it begins with.
   int64_t max_result_bytes = int64_t{256} << 20;
 
-  static constexpr double kSpareS = 5;
-  double processor_limit_s() const { return processor_s > 0 ? processor_s : std::ceil(deadline_s) + kSpareS; }
+  // A job that runs at a sixth of its speed, beside others, is still one that will end.
+  double wall_limit_s() const { return patience_s > 0 ? patience_s : 6 * deadline_s + 30; }
 };
 
 struct JobAnswer {
-  enum class Status { kExited, kSignaled, kDeadline, kOverflow, kKilled, kForkFailed, kLost };
+  // kStarved: its patience passed before its deadline; kMemory: it held more than its memory.
+  enum class Status { kExited, kSignaled, kDeadline, kMemory, kStarved, kOverflow, kKilled, kForkFailed, kLost };
   Status status = Status::kLost;
-  int code = 0;             // Exit code or signal number.
-  double seconds = 0;       // Wall clock of the child.
-  double processor_s = 0;   // Processor time of the child and of the processes that it waited for.
-  std::string stderr_tail;  // Of the child; tainted.
-  std::string result;       // The child's blob; tainted.
-  std::string nonce;        // What the blob must carry.
-  std::string fault;        // Why the job was lost (kLost, kForkFailed).
+  int code = 0;                  // Exit code or signal number.
+  double seconds = 0;            // Wall clock of the child.
+  double processor_s = 0;        // Processor time of the child and of the processes that it waited for.
+  double own_s = 0;              // What its own clock says: processor time of all its processes, or sleep.
+  int64_t peak_bytes = 0;        // Most memory that the job was seen to hold.
+  bool machine_ran_out = false;  // While it ran, the kernel killed a process of the machine for want of memory.
+  std::string stderr_tail;       // Of the child; tainted.
+  std::string result;            // The child's blob; tainted.
+  std::string nonce;             // What the blob must carry.
+  std::string fault;             // Why the job was lost (kLost, kForkFailed).
 };
 
 enum class ForkServerKind { kRecord, kInterpret };

@@ -27,7 +27,7 @@ void honest(const FakeForkServerEnd& end) {
 
 Job job(const std::string& name, double deadline_s = 5) {
   Job out{"record", {{"name", name}}, "payload"};
-  out.deadline_s = deadline_s;
+  out.deadline_s = out.patience_s = deadline_s;
   return out;
 }
 

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include <cmath>
 #include <cstring>
 
 #include "base/text.h"
@@ -17,24 +16,29 @@ constexpr size_t kMaxJobPayload = 1 << 30;
 // more.
 constexpr double kUsedUp = 0.8;
 
-// How a child ended that sent nothing usable, which had so many seconds of processor time. `saw_inputs`: what it wrote
-// is not for the policy.
-Finding judge_exit(const JobAnswer& answer, double processor_limit_s, bool saw_inputs) {
+// How a child ended that sent nothing usable. `saw_inputs`: what it wrote is not for the policy.
+Finding judge_exit(const JobAnswer& answer, double deadline_s, bool saw_inputs) {
   using Status = JobAnswer::Status;
   switch (answer.status) {
     case Status::kLost:
     case Status::kForkFailed:
     case Status::kKilled:
       return {Rule::kVerifierFailed, answer.fault.empty() ? "the worker gave the job up" : answer.fault};
+    case Status::kStarved:
+      return {Rule::kVerifierFailed, cat("this machine gave it ", human_seconds(answer.own_s), " in ",
+                                         human_seconds(answer.seconds), ", too little to end")};
     case Status::kDeadline:
-      return with_secret(Rule::kDeadline, cat("not finished after ", human_seconds(answer.seconds)));
+      return with_secret(Rule::kDeadline, cat("not finished after ", human_seconds(answer.own_s)));
+    case Status::kMemory:
+      return Rule::kMemoryCap;
     case Status::kOverflow:
       return Rule::kResultTooLarge;
     case Status::kSignaled:
       if (answer.code == SIGXCPU) return Rule::kProcessorTime;
       if (answer.code == SIGKILL) {
-        bool used_up = answer.processor_s > kUsedUp * processor_limit_s;
-        return used_up ? Rule::kProcessorTime : Rule::kMemoryCap;
+        if (answer.processor_s > kUsedUp * deadline_s) return Rule::kProcessorTime;
+        // It cannot do that to itself, and its memory and time were within their limits.
+        return {Rule::kVerifierFailed, "it was killed from outside"};
       }
       return {Rule::kProcessEnded,
               cat("the process was ended by signal ", answer.code, " (", strsignal(answer.code), ")")};
@@ -58,21 +62,26 @@ Finding run_job(WorkerPool& pool, ForkServerKind kind, Job job, Blob* blob, OwnT
     return {Rule::kTooLarge, "the code, or the list of its parameters, is too large"};
   }
   if (job.payload.size() > kMaxJobPayload) return {Rule::kTooLarge, "the trace and its tensors are too large"};
-  if (own && own->late()) return own->finding();
-  bool limited = own && std::isfinite(own->left());
-  if (limited) job.processor_s = own->left();
-  double limit = job.processor_limit_s();
+  if (own && (own->over() || own->left(!kernel.empty()) <= 0)) return own->finding();
+  bool limited = own && own->left(!kernel.empty()) < job.deadline_s;
+  if (limited) job.deadline_s = own->left(!kernel.empty());
+  double deadline_s = job.deadline_s;
+  auto memory = static_cast<double>(job.memory_bytes);
   JobAnswer answer = pool.run(kind, std::move(job));
-  Finding ended = judge_exit(answer, limit, kind == ForkServerKind::kInterpret);
+  Finding ended = judge_exit(answer, deadline_s, kind == ForkServerKind::kInterpret);
+  // The kernel takes jobs first when the machine runs out of memory, or a part of one, and which is chance.
+  bool starved_by_others = answer.machine_ran_out && static_cast<double>(answer.peak_bytes) <= memory;
+  Finding ran_out(Rule::kVerifierFailed, "this machine ran out of memory while it ran");
+  if (!ended.passed() && starved_by_others) return ran_out;
   if (own && ended.outcome() != Outcome::kHarnessFault) {
-    own->add(answer.processor_s, kernel);
+    own->add(answer.own_s, kernel);
     // Whatever came of it, it came too late.
-    if (own->late() || (limited && ended.rule() == Rule::kProcessorTime)) return own->finding();
+    if (own->over() || (limited && ended.outcome() == Outcome::kTimeout)) return own->finding();
   }
   if (!ended.passed()) return ended;
   auto parsed = parse_blob(std::move(answer.result), answer.nonce);
   if (!parsed) return {Rule::kForgedResult, parsed.why};
-  if (parsed.value->failure) return *parsed.value->failure;
+  if (parsed.value->failure) return starved_by_others ? ran_out : *parsed.value->failure;
   *blob = std::move(*parsed.value);
   return {};
 }

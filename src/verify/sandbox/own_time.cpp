@@ -2,7 +2,6 @@
 #include "verify/sandbox/own_time.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/text.h"
 
@@ -40,14 +39,29 @@ bool OwnTime::charged() const {
   return charged_;
 }
 
-double OwnTime::left() const {
+void OwnTime::set_deadline(double seconds) {
+  double now = this->seconds();
+  deadline_s_ = seconds;
+  deadline_at_ = now + seconds;
+}
+
+double OwnTime::limit() const { return std::min(late_s_, deadline_at_); }
+
+double OwnTime::left(bool of_kernel) const {
+  if (!of_kernel) return std::max(limit() - seconds(), 0.0);
   std::lock_guard lock(mutex_);
-  return std::max(std::ceil(allowed_s_ - alone_s_), 1.0);
+  double sum = 0;
+  for (const auto& [kernel, seconds] : kernels_) sum += seconds;
+  double all = limit() - alone_s_;
+  return std::max(std::min(all, kBeside * all - sum), 0.0);
 }
 
 Finding OwnTime::finding() const {
-  return with_secret(Rule::kLate, cat("it takes more than the ", fixed(allowed_s_, 1),
-                                      " s of processor time that others' times allow"));
+  if (late_s_ > deadline_at_) {
+    return with_secret(Rule::kDeadline, cat("not finished after ", human_seconds(deadline_s_)));
+  }
+  return with_secret(Rule::kLate,
+                     cat("it takes more than the ", fixed(late_s_, 1), " s of its own time that others' times allow"));
 }
 
 }  // namespace tritonrl

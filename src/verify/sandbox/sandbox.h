@@ -10,8 +10,8 @@
 //     identity; no capabilities; a clean environment
 //       fork server (Python: a broker with all jobs' bytes, and a process that forks, with none; no candidate code)
 //         monitor, one per job -- tritonrl_sandbox_monitor                    layer 2
-//           namespaces again, so that jobs see neither the fork server nor each other; enforces the deadline: killing
-//           the first process of the PID namespace kills all of them
+//           namespaces again, so that jobs see neither the fork server nor each other; enforces deadline and memory:
+//           killing the first process of the PID namespace kills all of them
 //             job, PID 1 of its namespace -- tritonrl_sandbox_enter           layer 3
 //               a session of its own, private /tmp of limited size, read-only /proc, rlimits (memory, files,
 //               processes, processor time), no capabilities and no_new_privs, no descriptors but its result pipe,
@@ -19,8 +19,10 @@
 //
 // Why so: user namespaces make all of it work for root and for plain users alike; a user namespace per job also makes
 // RLIMIT_NPROC count that job's processes alone. Memory is limited per process (RLIMIT_DATA and RLIMIT_AS, beyond what
-// was inherited from the fork server; shared anonymous memory is filtered out), times at most 16 processes; a job is
-// the first that the kernel's out-of-memory killer takes.
+// was inherited from the fork server; shared anonymous memory is filtered out), so that most see an error they can
+// name, and for all processes and files of a job together by its monitor, which looks every few milliseconds and also
+// keeps the job's clock (job_watch.h). No control group: few places may make one, and a verdict must not depend on
+// which. A job is the first that the kernel's out-of-memory killer takes; where it did, nobody is blamed.
 //
 // What can go wrong: a kernel or container that refuses user namespaces. Then the verifier does not start, unless it is
 // told to make do (--allow-weaker-sandbox); every verdict then names what was missing.

@@ -66,9 +66,16 @@ std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, 
   job.memory_bytes = memory_bytes_;
   JobAnswer answer = pool_.run(ForkServerKind::kRecord, std::move(job));
   using Status = JobAnswer::Status;
-  if (answer.status == Status::kLost || answer.status == Status::kForkFailed || answer.status == Status::kKilled) {
+  bool lost = answer.status == Status::kLost || answer.status == Status::kForkFailed ||
+              answer.status == Status::kKilled || answer.status == Status::kStarved;
+  if (lost) {
     reference->lost = true;
     reference->failure = answer.fault.empty() ? "the worker gave the job up" : answer.fault;
+    return reference;
+  }
+  if (answer.status == Status::kMemory) {
+    reference->passing = true;
+    reference->failure = "it takes too much memory to record";
     return reference;
   }
   if (answer.status == Status::kDeadline) {

@@ -33,7 +33,7 @@ CASES = pathlib.Path(__file__).parent.parent / "tests" / "cases"
 # Right for their task as written, and for nothing else: they have its sizes or dtype in their text. Or too slow, or about something else.
 LEFT_OUT = {"generated_layer_norm_persistent", "generated_pointwise_async", "generated_softmax_loop", "layer_norm_module", "rms_norm_other_names", "mean_var_tuple",
             "half_row_sum_fp32_accumulator", "row_sum_atomics", "row_sum_last_arrival", "matmul_block_pointers", "matmul_split_k", "matmul_tma",
-            "matmul_smaller_on_failure", "swish_device_print", "swish_every_construct", "row_sum_lock", "linear_relu_transposed_weight"}
+            "matmul_smaller_on_failure", "swish_device_print", "swish_every_construct", "row_sum_lock", "linear_relu_transposed_weight", "swish_other_scripts"}
 VIEWS = {"mask_removed": ("", "+pow2"), "mask_off_by_one": ("", "+pow2"), "tail_missing": ("", "+pow2"), "initial_value": ("", "+pow2"),
          "block_assumption": ("", "+pow2"), "power_of_two": ("+pow2",), "mask_wrong_bound": ("", "+square"), "stride_wrong": ("", "+square"),
          "index_swap": ("", "+square"), "axis_wrong": ("", "+square"), "boundary_moved": ("", "+rand"), "value_range": ("", "+rand")}

@@ -76,6 +76,7 @@ class CandidateRun {
       verdict.triton_share = execution_->triton_share();
     }
     verdict.cases = execution_->results();
+    verdict.tolerance = execution_->tolerance();
     verdict.delegated_ops = delegated_;
     verdict.policies = policies_;
     verdict.triton_compile_s = triton_compile_s_;

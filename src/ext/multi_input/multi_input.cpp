@@ -38,7 +38,9 @@ CaseSpec additional(const std::string& name, const Task& task) {
   } else if (name == "precision") {
     spec.other_precision = true;
   } else {
-    spec.trace = "full";
+    // What values show does not depend on sizes; where there are small ones, they are cheap.
+    bool small = !task.tiny.empty() && name != "reseeded" && name != "doubled";
+    spec.trace = small ? "tiny" : "full";
     if (name != "reseeded") spec.values = name;
   }
   return spec;

@@ -25,7 +25,7 @@ endif()
 
 add_dependencies(verify tritonrl_jail tritonrl_sandbox)
 
-tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS verify ext_multi_input TIMEOUT 900 FILTER Cases.*)
+tritonrl_gtest(cases_test SOURCES ${CMAKE_SOURCE_DIR}/tests/cases_test.cpp LIBS verify TIMEOUT 900 FILTER Cases.*)
 tritonrl_add_gtest(cases_every_stage_test cases_test TIMEOUT 900 FILTER CasesThroughEveryStage.*)
 
 # Judge and replayer: LibTorch with CUDA in programs of their own. They build everywhere, from the headers and libraries of

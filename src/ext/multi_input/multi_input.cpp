@@ -34,6 +34,7 @@ CaseSpec additional(const std::string& name, const Task& task) {
   spec.additional = true;
   if (name == kLarger) {
     spec.constants = uneven_sizes(task);
+    spec.other_scalars = true;
     if (spec.constants.empty()) spec.not_possible = "the task names no sizes";
   } else if (name == "precision") {
     spec.other_precision = true;

@@ -5,7 +5,7 @@
 //   doubled    the same inputs' distribution times two
 //   reseeded   one more secret seed
 //   larger     sizes half as large again, rebound jointly: those the task names, else the first proposal of
-//              data/tasks/shape_variants.h
+//              data/tasks/shape_variants.h; floating numbers among the arguments are others, too
 //   precision  inputs and weights in float16 instead of float32, or the other way round, held to the tolerance of the
 //              precision they are in
 //

@@ -13,7 +13,8 @@
 namespace tritonrl {
 namespace {
 
-constexpr double kRoundings = 16;  // Of float32 and float64, a step.
+constexpr double kRoundings = 16;      // Of float32 and float64, a step,
+constexpr double kRoundingsOfOne = 4;  // ... and of a number near one on the way.
 
 double roundoff(at::ScalarType dtype) {
   switch (dtype) {
@@ -127,7 +128,7 @@ at::Tensor Disturbance::result(const TraceStep& step, const at::Tensor& result) 
   at::Tensor out = result;
   if (n > kRoundings * kRoundings) out = moved(out, share(dtype, n));
   if (passes_one(plain_name(step.op))) {
-    double by = share(dtype, 1);
+    double by = share(dtype, 1) * kRoundingsOfOne / kRoundings;
     at::Tensor noise = at::empty(out.sizes(), out.options().dtype(at::kFloat)).uniform_(-by, by);
     out = at::add(out, noise.to(dtype));
   }

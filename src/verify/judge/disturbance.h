@@ -6,7 +6,7 @@
 //                roundings of their dtype (two in 16 bits), and by more where many of them are summed: for n terms, by as
 //                many roundings as the square root of n, which is what their order makes of a sum. Functions that are
 //                usually computed by way of a number near one (tanh, elu, softplus: exp(x) - 1, log(1 + y) ...) are off
-//                by that share of one besides.
+//                by a quarter of that share of one besides.
 //   kCut         float32 operands of products of matrices are cut to TF32's ten bits, as tensor cores take them,
 //   kRounded     ... or rounded to them, as a kernel may do before.
 //

@@ -1,7 +1,7 @@
 # task: tests/cases/tasks/linear_rms_norm.py
 # expect: pass @full_run
 # expect-fp32: wrong_output @tiny_run
-# expect-every-case: pass @full_run
+# expect-small-inputs: pass @full_run
 # why: tl.dot in TF32, then the norm of each row
 import torch
 import torch.nn as nn

@@ -1,7 +1,7 @@
 # task: tests/cases/tasks/linear_small_bias.py
 # expect: pass @full_run
 # expect-fp32: wrong_output @tiny_run
-# expect-every-case: pass @full_run
+# expect-small-inputs: pass @full_run
 # why: tl.dot as every tutorial writes it, which is TF32 for float32
 import torch
 import torch.nn as nn

@@ -1,7 +1,7 @@
 # task: tests/cases/tasks/matmul.py
 # expect: pass @full_run
 # expect-fp32: wrong_output @tiny_run
-# expect-every-case: pass @full_run
+# expect-small-inputs: pass @full_run
 # why: the tutorial's product, with Triton's default precision
 import torch
 import torch.nn as nn

@@ -1,7 +1,7 @@
 # task: tests/cases/tasks/linear_rms_norm.py
 # expect: pass @full_run
 # expect-fp32: wrong_output @tiny_run
-# expect-every-case: wrong_output @full_run
+# expect-small-inputs: wrong_output @full_run
 # why: leaves out an epsilon that the tolerance of TF32 hides, unless the rows are small
 import torch
 import torch.nn as nn

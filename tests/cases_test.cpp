@@ -99,7 +99,8 @@ class SmallInputs : public CaseSource {
 // Files whose head has `key`, verified with these settings instead.
 void hold_against(const std::string& key, const VerifyConfig& config, const VerifySeams& seams) {
   std::vector<Case> cases = load_cases(source_dir());
-  std::erase_if(cases, [&](const Case& one) { return one.candidate.text.find(cat("\n# ", key, ":")) == std::string::npos; });
+  std::erase_if(cases,
+                [&](const Case& one) { return one.candidate.text.find(cat("\n# ", key, ":")) == std::string::npos; });
   ASSERT_GE(cases.size(), 4u);
   std::vector<Candidate> candidates;
   for (const Case& one : cases) candidates.push_back(one.candidate);

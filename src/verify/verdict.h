@@ -13,8 +13,8 @@
 
 #include "base/enum_names.h"
 #include "base/files/json.h"
-#include "verify/execute/timing_protocol.h"
 #include "verify/execute/compare.h"
+#include "verify/execute/timing_protocol.h"
 #include "verify/finding.h"
 
 namespace tritonrl {

@@ -9,8 +9,8 @@
 //   precision  inputs and weights in float16 instead of float32, or the other way round, held to the tolerance of the
 //              precision they are in
 //
-// and the other value transforms of verify/execute/case_source.h by name, at the tiny sizes where a task has them. All but the original are additional: what a
-// task cannot do is skipped and said to be, and no candidate fails by it.
+// and the other value transforms of verify/execute/case_source.h by name, at the tiny sizes where a task has them. All
+// but the original are additional: what a task cannot do is skipped and said to be, and no candidate fails by it.
 #pragma once
 
 #include <string>
@@ -27,8 +27,8 @@ std::vector<std::string> known_cases();
 class MultiInput : public CaseSource {
  public:
   struct Config {
-    std::vector<std::string> list = {"original", "doubled", "reseeded", "larger",
-                                     "precision", "uniform", "small", "large", "magnitudes"};
+    std::vector<std::string> list = {"original", "doubled", "reseeded", "larger",    "precision",
+                                     "uniform",  "small",   "large",    "magnitudes"};
     int64_t count = 0;
 
     template <class V>

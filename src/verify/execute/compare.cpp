@@ -6,9 +6,9 @@
 namespace tritonrl {
 namespace {
 
-// Unit roundoffs: float64 1.1e-16, float32 6e-8, float16 4.9e-4, bfloat16 3.9e-3. `relative` of float32 leaves room for a
-// chain of a GPU's fast functions (a few roundings each), and none for float16 anywhere on the way (rms error 2.8e-4). For
-// the 16-bit types the last rounding dominates: about eight of them at worst, two on average.
+// Unit roundoffs: float64 1.1e-16, float32 6e-8, float16 4.9e-4, bfloat16 3.9e-3. `relative` of float32 leaves room for
+// a chain of a GPU's fast functions (a few roundings each), and none for float16 anywhere on the way (rms
+// error 2.8e-4). For the 16-bit types the last rounding dominates: about eight of them at worst, two on average.
 ErrorTolerance own_tolerance(Dtype dtype) {
   switch (dtype) {
     case Dtype::kFloat64:

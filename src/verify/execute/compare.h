@@ -4,19 +4,18 @@
 // Structure, shapes and dtypes must be equal. Integers and booleans must be equal. For floating-point outputs let
 //   t = the reference computed in float64 (the truth), c = the candidate's output,
 //   X = what honest computations give: the reference in its own dtype, and the same again with every operand of every
-//       operator moved by a few of its dtype's roundings (judge/disturbance.h); where products in TF32 are allowed, also
-//       the reference with their operands cut to TF32's ten bits and rounded to them,
+//       operator moved by a few of its dtype's roundings (judge/disturbance.h); where products in TF32 are allowed,
+//       also the reference with their operands cut to TF32's ten bits and rounded to them,
 //   e_i = max |x_j - t_j| over x in X and the block of kNoiseBlock elements, in row-major order, that i lies in.
 // The candidate passes when both hold:
 //   every element:  |c_i - t_i| <= relative * |t_i| + min(kWorstFactor * e_i, cap * (max |t_j| + rms(t))) + quantum
 //   as a whole:     rms(c - t) <= max(rms_floor * rms(t), min(kRmsFactor * max over X of rms(x - t), cap * rms(t)))
 //                                 + quantum
-// relative, rms_floor and cap belong to the dtype (compare.cpp); quantum is its smallest normal number, below which GPUs
-// round to zero. So an element counts by its own size where the reference is that accurate there, and by the size of
-// what it was summed from where it is a difference of large numbers. The first test catches a single wrong element, the
-// second work done in too low a precision.
-// Where the truth is NaN or infinite the candidate must be so too; where it is finite, the candidate must be finite.
-// docs/verdicts.md says where this comes from.
+// relative, rms_floor and cap belong to the dtype (compare.cpp); quantum is its smallest normal number, below which
+// GPUs round to zero. So an element counts by its own size where the reference is that accurate there, and by the size
+// of what it was summed from where it is a difference of large numbers. The first test catches a single wrong element,
+// the second work done in too low a precision. Where the truth is NaN or infinite the candidate must be so too; where
+// it is finite, the candidate must be finite. docs/verdicts.md says where this comes from.
 //
 // The comparison itself runs in the judge (verify/judge/compare_device.h); here is what everybody needs to know of it.
 #pragma once
@@ -25,8 +24,8 @@
 #include <string>
 
 #include "base/enum_names.h"
-#include "verify/sandbox/blob.h"
 #include "verify/finding.h"
+#include "verify/sandbox/blob.h"
 
 namespace tritonrl {
 

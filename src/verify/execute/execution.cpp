@@ -284,7 +284,8 @@ void Execution::run_case(const CaseSpec& spec, double until, bool twice, bool al
 Finding Execution::full_run(double deadline_s, bool also_without_launches) {
   Finding ready = begin();
   if (!ready.passed()) return ready;
-  // Other garbage in fresh memory must not matter: every run has its own, and if there is no other one, there is a second.
+  // Other garbage in fresh memory must not matter: every run has its own, and if there is no other one, there is a
+  // second.
   bool more = std::any_of(cases_.begin(), cases_.end(), [this](const CaseSpec& spec) {
     return spec.trace == cases_[0].name && !decided_.count(spec.name);
   });

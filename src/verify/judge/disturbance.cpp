@@ -36,18 +36,27 @@ double share(at::ScalarType dtype, double terms) {
 }
 
 bool jumps(const std::string& name) {
-  static const std::set<std::string> names = {"floor", "ceil",      "round",          "trunc", "fix",      "frac",
-                                              "sign",  "sgn",       "floor_divide",   "fmod",  "remainder", "heaviside",
-                                              "histc", "threshold", "fake_quantize", "hardshrink"};
+  static const std::set<std::string> names = {
+      "floor",        "ceil", "round",     "trunc",     "fix",   "frac",      "sign",          "sgn",
+      "floor_divide", "fmod", "remainder", "heaviside", "histc", "threshold", "fake_quantize", "hardshrink"};
   return names.count(name) > 0;
 }
 
 // By way of a number near one: their error is a share of one, however small they are.
 bool passes_one(const std::string& name) {
-  static const std::set<std::string> names = {
-      "elu",        "selu",      "celu",        "tanh",       "gelu",      "softplus",   "mish",    "log_sigmoid", "log1p",
-      "expm1",      "erf",       "erfc",        "erfinv",     "asinh",     "atanh",      "sinh",    "tanhshrink",  "logit",
-      "logsumexp",  "logaddexp", "logaddexp2",  "cosine_similarity",       "logcumsumexp", "xlogy", "xlog1py",     "entr"};
+  static const std::set<std::string> names = {"elu",          "selu",
+                                              "celu",         "tanh",
+                                              "gelu",         "softplus",
+                                              "mish",         "log_sigmoid",
+                                              "log1p",        "expm1",
+                                              "erf",          "erfc",
+                                              "erfinv",       "asinh",
+                                              "atanh",        "sinh",
+                                              "tanhshrink",   "logit",
+                                              "logsumexp",    "logaddexp",
+                                              "logaddexp2",   "cosine_similarity",
+                                              "logcumsumexp", "xlogy",
+                                              "xlog1py",      "entr"};
   return names.count(name) > 0 || name.find("log_softmax") != std::string::npos ||
          name.find("loss") != std::string::npos || name.find("cross_entropy") != std::string::npos ||
          name.find("kl_div") != std::string::npos;
@@ -93,9 +102,8 @@ at::Tensor in_tf32(const at::Tensor& tensor, bool round) {
 
 bool Disturbance::computes(const TraceStep& step) const {
   if (is_plumbing(step.op) || jumps(plain_name(step.op))) return false;
-  return std::any_of(step.outs.begin(), step.outs.end(), [this](int64_t id) {
-    return is_floating(trace_.values[static_cast<size_t>(id)].dtype);
-  });
+  return std::any_of(step.outs.begin(), step.outs.end(),
+                     [this](int64_t id) { return is_floating(trace_.values[static_cast<size_t>(id)].dtype); });
 }
 
 double Disturbance::terms(const TraceStep& step) const {
@@ -112,12 +120,13 @@ double Disturbance::terms(const TraceStep& step) const {
 }
 
 at::Tensor Disturbance::operand(const TraceStep& step, const std::string& name, const at::Tensor& operand) {
-  if (!at::isFloatingType(operand.scalar_type()) || operand.numel() == 0 || operand.unsafeGetTensorImpl()->is_wrapped_number()) return operand;
+  if (!at::isFloatingType(operand.scalar_type()) || operand.numel() == 0 ||
+      operand.unsafeGetTensorImpl()->is_wrapped_number())
+    return operand;
   if (kind_ == Kind::kRoundings) {
     return computes(step) ? moved(operand, share(operand.scalar_type(), terms(step))) : operand;
   }
-  bool rounded = is_product(step.op) && operand.scalar_type() == at::kFloat &&
-                 !is_addend(call_name(step.op), name);
+  bool rounded = is_product(step.op) && operand.scalar_type() == at::kFloat && !is_addend(call_name(step.op), name);
   return rounded ? in_tf32(operand, kind_ == Kind::kRounded) : operand;
 }
 

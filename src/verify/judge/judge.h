@@ -24,7 +24,8 @@
 //                                         + tensors, or what run says of a case that the reference cannot do
 //   compare    as run, and {"outputs": STRUCTURE of tensors, "changed": [inputs], "damage": n} + tensors
 //                                      -> as run
-//   time       {"task", "case", "precision", "weight_seed", "noise_seed", "input_seeds": [a, b], "spec", "first_place", "again",
+//   time       {"task", "case", "precision", "weight_seed", "noise_seed", "input_seeds": [a, b], "spec", "first_place",
+//   "again",
 //               "deadline_s"}
 //                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kMoved = 0.1;                   // How far parameters that start as constants are moved.
 constexpr int64_t kMostKept = int64_t{2} << 30;  // Bytes that nobody uses but the allocator.
-constexpr int kDisturbances = 2;  // Runs of a reference that are moved by roundings.
+constexpr int kDisturbances = 2;                 // Runs of a reference that are moved by roundings.
 constexpr int64_t kBeginning = 1 << 20;          // Elements of an input that tell two seeds apart.
 
 }  // namespace

@@ -40,7 +40,8 @@ at::Tensor transformed(const std::string& name, const at::Tensor& input) {
     auto numbers = input.options().dtype(at::kFloat);
     // Three of four: few rows of a mask are empty then, where nobody knows what is right.
     if (input.scalar_type() == at::kBool) return like(at::rand(input.sizes(), numbers).lt(0.75));
-    return like(input.flatten().index({at::randperm(input.numel(), input.options().dtype(at::kLong))}).view(input.sizes()));
+    return like(
+        input.flatten().index({at::randperm(input.numel(), input.options().dtype(at::kLong))}).view(input.sizes()));
   }
   auto wide = input.options().dtype(at::kFloat);
   auto normal = [&] { return at::randn(input.sizes(), wide); };

@@ -61,7 +61,8 @@ TEST_F(DeviceKernels, ErrorsAreThoseOfTheCpu) {
         expect_near(moments.error_squares, same.error_squares, "error");
         at::Tensor slack = at::rand({truth.numel() / 16 + 2}, at::kFloat).mul_(1e-3);
         Slack here{slack, 4, 5}, there{slack.to("cuda:0"), 4, 5};
-        BoundedError bounded = bounded_error(t, o, 1e-2, 1e-3, there), same_bound = bounded_error(truth, other, 1e-2, 1e-3, here);
+        BoundedError bounded = bounded_error(t, o, 1e-2, 1e-3, there),
+                     same_bound = bounded_error(truth, other, 1e-2, 1e-3, here);
         if (special) {
           EXPECT_EQ(bounded.worst, kInfinity);
           EXPECT_EQ(same_bound.worst, kInfinity);

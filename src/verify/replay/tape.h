@@ -53,7 +53,8 @@ class Launcher {
   virtual void wait() = 0;
 };
 
-// Puts other numbers in place of those that a tape's steps compute with: what another computation of the same would give.
+// Puts other numbers in place of those that a tape's steps compute with: what another computation of the same would
+// give.
 class TapeFilter {
  public:
   virtual ~TapeFilter() = default;

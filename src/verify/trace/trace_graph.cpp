@@ -183,8 +183,7 @@ bool is_product(const std::string& op) {
 
 bool has_products(const CaseTrace& trace) {
   return std::any_of(trace.tape.begin() + static_cast<ptrdiff_t>(trace.init_steps + trace.input_steps),
-                     trace.tape.end(),
-                     [](const TraceStep& step) { return !step.is_launch && is_product(step.op); });
+                     trace.tape.end(), [](const TraceStep& step) { return !step.is_launch && is_product(step.op); });
 }
 
 int level_of(int64_t compute_ops) { return compute_ops <= 1 ? 1 : compute_ops <= kMaxFusion ? 2 : 3; }

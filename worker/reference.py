@@ -32,7 +32,7 @@ class ReferenceCase(Case):
                 with FakeTensorMode():
                     self.dtype = other_precision(module.get_inputs())
                 self._seed()
-            self.init_inputs = [self._scalar(value) for value in module.get_init_inputs()]
+            self.init_inputs = list(module.get_init_inputs())
             model, recorder = self._record_init(lambda: module.Model(*self.init_inputs))
             with self._on_tape(recorder, "init"):
                 inputs = [self._scalar(value) for value in module.get_inputs()]

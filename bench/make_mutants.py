@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Correct Triton kernels with one fault each, for measuring what multi-input testing catches.
 
-make_mutants.py make SYNTH OUT [--per-kind N] [--seed S]
+make_mutants.py make SYNTH OUT [--per-kind N] [--seed S] [--every K]
     SYNTH is what `tritonrl data synth --count 600 --out SYNTH` wrote; the other bases are the honest cases of tests/cases. Written into OUT:
       mutants.jsonl   a line for every base (kind "base") and mutant: id, kind, base, note (what was changed), task, code
       jobs.jsonl      the same as lines of `tritonrl verify --batch`
@@ -33,7 +33,8 @@ CASES = pathlib.Path(__file__).parent.parent / "tests" / "cases"
 # Right for their task as written, and for nothing else: they have its sizes or dtype in their text. Or too slow, or about something else.
 LEFT_OUT = {"generated_layer_norm_persistent", "generated_pointwise_async", "generated_softmax_loop", "layer_norm_module", "rms_norm_other_names", "mean_var_tuple",
             "half_row_sum_fp32_accumulator", "row_sum_atomics", "row_sum_last_arrival", "matmul_block_pointers", "matmul_split_k", "matmul_tma",
-            "matmul_smaller_on_failure", "swish_device_print", "swish_every_construct", "row_sum_lock", "linear_relu_transposed_weight"}
+            "matmul_smaller_on_failure", "swish_device_print", "swish_every_construct", "row_sum_lock", "linear_relu_transposed_weight", "swish_other_scripts", "linear_small_bias_tf32",
+            "linear_rms_norm_tf32", "matmul_tf32"}
 VIEWS = {"mask_removed": ("", "+pow2"), "mask_off_by_one": ("", "+pow2"), "tail_missing": ("", "+pow2"), "initial_value": ("", "+pow2"),
          "block_assumption": ("", "+pow2"), "power_of_two": ("+pow2",), "mask_wrong_bound": ("", "+square"), "stride_wrong": ("", "+square"),
          "index_swap": ("", "+square"), "axis_wrong": ("", "+square"), "boundary_moved": ("", "+rand"), "value_range": ("", "+rand")}
@@ -129,12 +130,24 @@ def make(arguments):
                 rows.setdefault(base, {"id": base, "kind": "base", "base": base, "note": "", "task": changed, "code": solution})
                 row = {"id": f"{kind}/{name}{view}", "kind": kind, "base": base, "note": found[0], "task": changed, "code": found[1]}
                 rows[row["id"]] = row
+    whole = "".join(json.dumps(row) + "\n" for row in rows.values())
+    rows = sampled(rows, arguments.every)
     write_jobs(arguments.out / "jobs.jsonl", rows.values())
     text = "".join(json.dumps(row) + "\n" for row in rows.values())
     (arguments.out / "mutants.jsonl").write_text(text)
     counts = collections.Counter(row["kind"] for row in rows.values())
-    print(f"{len(rows) - counts['base']} mutants of {counts['base']} bases; corpus {hashlib.sha256(text.encode()).hexdigest()[:16]}")
+    print(f"{len(rows) - counts['base']} mutants of {counts['base']} bases; corpus {hashlib.sha256(whole.encode()).hexdigest()[:16]}")
     print(", ".join(f"{counts[kind]} {kind}" for kind in mutant_kinds.KINDS))
+
+
+def sampled(rows, every):
+    """Every so many-th mutant of each kind, and the bases of all."""
+    seen, out = collections.Counter(), {}
+    for key, row in rows.items():
+        if row["kind"] == "base" or seen[row["kind"]] % every == 0:
+            out[key] = row
+        seen[row["kind"]] += row["kind"] != "base"
+    return out
 
 
 def write_jobs(path, rows):
@@ -215,6 +228,7 @@ def main():
     command.add_argument("out", type=pathlib.Path)
     command.add_argument("--per-kind", type=int, default=24)
     command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--every", type=int, default=1, help="only every so many-th mutant of each kind; all bases stay")
     command.set_defaults(run=make)
     command = commands.add_parser("settings")
     command.add_argument("out", type=pathlib.Path)

@@ -213,13 +213,13 @@ verb_storm() {
 }
 
 # stream [ARGUMENTS of tritonrl verify ...]: 400 stored answers keep their outcomes (tests/golden/verifier)
-# Runs without a GPU, too. OUT/outcomes_gpu.json or OUT/outcomes_cpu.json are the outcomes found; exit 1 if one differs.
+# Their expected outcomes are those of the tasks as written. Runs without a GPU, too. OUT/outcomes_gpu.json or OUT/outcomes_cpu.json are the outcomes found; exit 1 if one differs.
 verb_stream() {
   local golden=tests/golden/verifier device=cpu
   [ ! -e /dev/nvidiactl ] || device=gpu
   compile_program
   tables stream_jobs $golden/stream.jsonl.xz "$out/stream_jobs.jsonl"
-  verify_batch stream "$@"
+  verify_batch stream --set cases.type=original "$@"
   tables stream_outcomes "$out/stream_verdicts.jsonl" "$out/outcomes_$device.json"
   tables stream_compare "$out/outcomes_$device.json" $golden/outcomes_$device.json
 }

@@ -5,6 +5,8 @@
 //   # expect: OUTCOME @STAGE [or OUTCOME @STAGE]
 //   # why: one line
 //   # expect-gpu: OUTCOME @STAGE       only where a replay on a GPU ends otherwise; what passes does so at `time` there
+//   # expect-fp32: OUTCOME @STAGE      with verify.tolerance: fp32
+//   # expect-small-inputs: OUTCOME @STAGE  with the cases `small` and `magnitudes` besides
 //   # speedup-below: X                 on a GPU, what is measured
 //
 // A case is a file; nothing else needs to be written for a new one. TRITONRL_CASE=text runs those whose path holds it.
@@ -78,6 +80,41 @@ std::vector<Case> load_cases(const fs::path& root) {
   return cases;
 }
 
+// The cases of the file's own task, and inputs that are small.
+class SmallInputs : public CaseSource {
+ public:
+  std::vector<CaseSpec> cases(const Task& task) const override {
+    std::vector<CaseSpec> out = OriginalCases(1).cases(task);
+    for (const char* values : {"small", "magnitudes"}) {
+      CaseSpec spec{values};
+      spec.values = values;
+      spec.trace = out[0].name;
+      spec.additional = true;
+      out.push_back(spec);
+    }
+    return out;
+  }
+};
+
+// Files whose head has `key`, verified with these settings instead.
+void hold_against(const std::string& key, const VerifyConfig& config, const VerifySeams& seams) {
+  std::vector<Case> cases = load_cases(source_dir());
+  std::erase_if(cases,
+                [&](const Case& one) { return one.candidate.text.find(cat("\n# ", key, ":")) == std::string::npos; });
+  ASSERT_GE(cases.size(), 4u);
+  std::vector<Candidate> candidates;
+  for (const Case& one : cases) candidates.push_back(one.candidate);
+  auto verifier = Verifier::open(config, seams);
+  auto verdicts = verifier->verify(candidates);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    std::string expect = head(cases[i].candidate.text, key, cases[i].name), got = to_string(verdicts[i].outcome);
+    if (!verdicts[i].correct()) got += cat(" @", to_string(verdicts[i].stopped_at));
+    EXPECT_EQ(got, verdicts[i].correct() ? expect.substr(0, expect.find(' ')) : expect)
+        << cases[i].name << ": " << verdicts[i].reason();
+    EXPECT_EQ(verdicts[i].tolerance, config.tolerance) << cases[i].name;
+  }
+}
+
 void hold_against_files(std::shared_ptr<const StageOrder> order) {
   std::vector<Case> cases = load_cases(source_dir());
   ASSERT_FALSE(cases.empty());
@@ -133,6 +170,18 @@ void hold_against_files(std::shared_ptr<const StageOrder> order) {
 
 TEST(Cases, EveryVerdictIsAsItsFileSays) { hold_against_files(std::make_shared<Staged>()); }
 TEST(CasesThroughEveryStage, EveryVerdictIsAsItsFileSays) { hold_against_files(std::make_shared<EveryStage>()); }
+
+// tl.dot of float32 is TF32 unless it says otherwise.
+TEST(Cases, StrictToleranceRejectsWhatRoundsProducts) {
+  VerifyConfig config;
+  config.tolerance = Tolerance::kFp32;
+  hold_against("expect-fp32", config, {});
+}
+TEST(Cases, SmallInputsShowWhatTheToleranceOfProductsHides) {
+  VerifySeams seams;
+  seams.cases = std::make_shared<SmallInputs>();
+  hold_against("expect-small-inputs", {}, seams);
+}
 
 // Every task under tests/cases can tell right from wrong.
 TEST(Cases, TasksAreOfUse) {

@@ -84,9 +84,9 @@ def _checked_make_cubin(self, ptx, *rest):
 
 
 def _noted_make_ttir(module, *rest):
-    global _rounds_products
+    global _products
     module = _make_ttir(module, *rest)
-    _rounds_products = rounds_products(str(module))
+    _products = products(str(module))
     return module
 
 
@@ -94,17 +94,23 @@ _make_cubin, _make_ttir = CUDABackend.make_cubin, CUDABackend.make_ttir
 CUDABackend.make_cubin, CUDABackend.make_ttir = _checked_make_cubin, staticmethod(_noted_make_ttir)
 _create_inline_asm = ir.builder.create_inline_asm
 ir.builder.create_inline_asm = _checked_inline_asm
-_rounds_products = True  # Of the kernel compiled last.
+_products = "rounded"  # Of the kernel compiled last.
 
 
-def rounds_products(ttir):
-    """Does the compiled kernel multiply matrices, and round their elements first? Text that a kernel brings is within
+def products(ttir):
+    """What the compiled kernel does to the elements of matrices before it multiplies them: "none" (it multiplies none),
+    "exact", "tf32" (cuts float32 ones, and no others are narrower) or "rounded". Text that a kernel brings is within
     quotes in its IR, and never begins a line."""
+    found = "none"
     for line in re.findall(r"^ *%\S+ = (tt\.dot(?:_scaled)? .*)$", ttir, re.MULTILINE):
-        exact = line.startswith("tt.dot ") and "inputPrecision = " not in line and re.search(r" : tensor<\w+f(32|64)>", line)
-        if not exact:
-            return True
-    return False
+        exact = line.startswith("tt.dot ") and re.search(r" : tensor<\w+f(32|64)>", line)
+        if exact and "inputPrecision = tf32 " in line.replace(":", " :"):
+            found = "tf32"
+        elif not exact or "inputPrecision = " in line:
+            return "rounded"
+        elif found == "none":
+            found = "exact"
+    return found
 
 
 def run(job, payload, blob, work):
@@ -139,4 +145,4 @@ def run(job, payload, blob, work):
     constants = {name: arg for name, arg in spec["constants"].items() if "." not in name}
     entry = cubin_entry(spec["kernel"], source.signature, constants, kernel.metadata)
     blob.add_bytes(pack({"kernels": args["kernels"], "cubins": [{**entry, "tensor": kernel.kernel}], "cases": []}))
-    return {"seconds": seconds, "rounds_products": _rounds_products}
+    return {"seconds": seconds, "products": _products}

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+from triton.backends.nvidia.compiler import CUDAOptions
 from triton.language.extra import libdevice as generic_libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter as shipped
@@ -231,6 +232,29 @@ def _follow_the_compiler():
     InterpreterBuilder.create_fp_to_si = InterpreterBuilder.create_fp_to_ui = float_to_int
 
 
+_TF32 = np.uint32(0xFFFFE000)  # The bits of a float32 that tensor cores look at.
+
+
+def _multiply_as_tensor_cores():
+    """Products of float32 matrices are in TF32 unless a kernel says otherwise: as compiled for a GPU, where no code
+    rounds their operands, and the tensor cores leave out their last thirteen bits. The others (ieee, tf32x3, bf16x3 ...)
+    are float32's as far as it goes."""
+    plain = InterpreterBuilder.create_dot
+
+    def cut(operand):
+        if operand.data.dtype != np.float32:
+            return operand
+        return TensorHandle((np.ascontiguousarray(operand.data).view(np.uint32) & _TF32).view(np.float32), operand.dtype)
+
+    def dot(self, a, b, d, input_precision, max_num_imprecise_acc):
+        if input_precision == shipped._ir.INPUT_PRECISION.TF32:
+            a, b = cut(a), cut(b)
+        return plain(self, a, b, d, input_precision, max_num_imprecise_acc)
+    InterpreterBuilder.create_dot = dot
+    options = shipped.interpreter_builder.options
+    object.__setattr__(options, "allowed_dot_input_precisions", CUDAOptions.allowed_dot_input_precisions)
+
+
 class _Language:
     """A module dictionary like a kernel's, for patching the language once."""
     __globals__ = {"tl": tl, "core": tl.core}
@@ -243,6 +267,7 @@ def install():
     shipped._patch_lang(_Language)
     InterpretedFunction.__call__ = _call_helper
     _check_memory()
+    _multiply_as_tensor_cores()
     for name in ("binary_op", "unary_op", "create_dot", "create_fabs", "create_fma"):
         _no_bfloat16(name)
     InterpreterBuilder.create_extern_elementwise = _extern

@@ -129,13 +129,17 @@ TEST(Assemble, TimingIsPlainOrCalibrated) {
   EXPECT_EQ(make_verify_seams(config).timing->spec().warm_ups, 1);
 }
 
-TEST(Assemble, DefaultsAreTheOriginalCasesStagedAndAFixedMix) {
+TEST(Assemble, DefaultsAreEveryCaseStagedAndAFixedMix) {
   Config config;
   VerifySeams seams = make_verify_seams(config);
   Task task;
   task.source = "N = 1024\n";
   task.tiny = {{"N", 4}};
-  EXPECT_EQ(seams.cases->cases(task).size(), 2u);
+  std::vector<std::string> names;
+  for (const CaseSpec& spec : seams.cases->cases(task)) names.push_back(spec.name);
+  EXPECT_THAT(names, testing::ElementsAre("full", "tiny", "doubled", "reseeded", "larger", "larger_in_ratio", "precision",
+                                 "uniform", "small", "large", "magnitudes"));
+  EXPECT_EQ(config.verify.tolerance, Tolerance::kTf32);
   EXPECT_EQ(seams.order->next({{Stage::kTinyRun, 0, Rule::kRace}}), std::nullopt);
   EXPECT_EQ(config.data.sampler.type, "fixed_mix");
   config.cases.type = "several";

@@ -18,6 +18,7 @@ Config::Config() {
   data.sampler.add<curriculum::Promote>("promote", "one difficulty at a time");
   data.sampler.add<curriculum::Adaptive>("adaptive", "the share of level 2 follows the accuracy on level 1");
   cases.add<multi_input::MultiInput>("multi_input", "other values, seeds, sizes and another precision too");
+  cases.choose_last();
   timing.add<calibrated_timing::CalibratedTiming>("calibrated", "reads until the interval is narrow");
   timing.choose_last();
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -13,6 +14,30 @@
 #include "verify/syntax.h"
 
 namespace tritonrl {
+namespace {
+
+// Does each launch have a choice that was compiled for other arguments, with the same types and constants? What else is
+// known of arguments (what divides them) makes a kernel faster, and does not decide whether it compiles.
+bool compiles_as_well(const TraceFile& file, const CaseTrace& trace, const KernelSet& kernels) {
+  auto text = [&](size_t spec) {
+    Json what = file.specs[spec].json;
+    what.erase("attrs");
+    what.erase("key");
+    return what.dump();
+  };
+  std::set<std::string> known;
+  for (size_t spec = 0; spec < kernels.size() && spec < file.specs.size(); ++spec) {
+    if (kernels[spec]) known.insert(text(spec));
+  }
+  return std::all_of(trace.tape.begin(), trace.tape.end(), [&](const TraceStep& step) {
+    return !step.is_launch || std::any_of(step.choices.begin(), step.choices.end(), [&](const TraceChoice& choice) {
+      return choice.spec >= 0 && known.count(text(static_cast<size_t>(choice.spec))) > 0;
+    });
+  });
+}
+
+}  // namespace
+
 void VerifyConfig::validate() const {
   if (seeds_per_case < 2)
     throw usage_error("verify.seeds_per_case must be at least 2", "", "one input can be met by luck");
@@ -76,6 +101,7 @@ class CandidateRun {
       verdict.triton_share = execution_->triton_share();
     }
     verdict.cases = execution_->results();
+    verdict.tolerance = execution_->tolerance();
     verdict.delegated_ops = delegated_;
     verdict.policies = policies_;
     verdict.triton_compile_s = triton_compile_s_;
@@ -184,7 +210,7 @@ class CandidateRun {
     if (!ended.passed()) return ended;
     for (const CaseSpec& spec : specs()) {
       const CaseTrace* trace = spec.additional && spec.trace.empty() ? file.find(spec.name) : nullptr;
-      if (!trace) continue;
+      if (!trace || (!runs_cubins && compiles_as_well(file, *trace, kernels))) continue;
       traces.push_back(trace);
       ended = compile_kernels(file, traces, &kernels);  // What is known costs nothing.
       if (ended.passed()) continue;

@@ -31,6 +31,7 @@ namespace tritonrl {
 
 struct VerifyConfig {
   CallRules call_rules = CallRules::kStrict;  // What library calls of a candidate mean.
+  Tolerance tolerance = Tolerance::kTf32;     // Of float32 products; execute/compare.h.
   std::vector<Stage> skip_stages;             // Ablations only.
   int64_t workers = 0;                        // Candidates at a time; 0 = one per core.
   int64_t seeds_per_case = 2;                 // Secret inputs in full_run.
@@ -54,6 +55,9 @@ struct VerifyConfig {
   void for_each_field(V& v) {
     v("call_rules", call_rules, "library calls of a candidate: forbidden, or allowed and listed");
     v.renamed("policy", "verify.call_rules");
+    v("tolerance", tolerance,
+      "what outputs are held to: fp32; tf32 = the same, but products of float32 matrices may be in TF32 (tl.dot's "
+      "default); kernelbench = its atol and rtol");
     v("skip_stages", skip_stages, "stages to leave out, by name (ablations)");
     v("workers", workers, "candidates verified at a time; 0 = one per core");
     v("seeds_per_case", seeds_per_case, "secret inputs each candidate is run on");

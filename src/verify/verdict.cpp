@@ -88,6 +88,7 @@ void Verdict::json_fields(Self& self, V& v) {
   v("outcome", self.outcome);
   v("stopped_at", self.stopped_at);
   v("path", self.path);
+  v.optional("tolerance", self.tolerance);
   v("speedup", self.speedup);
   v("timing", self.timing);
   v("triton_share", self.triton_share);

@@ -13,6 +13,7 @@
 
 #include "base/enum_names.h"
 #include "base/files/json.h"
+#include "verify/execute/compare.h"
 #include "verify/execute/timing_protocol.h"
 #include "verify/finding.h"
 
@@ -83,6 +84,7 @@ struct Verdict {
   std::vector<StageResult> stages;           // In the order they ran.
   std::vector<CaseResult> cases;             // Those that were looked at, in that order.
   VerifyPath path = VerifyPath::kNone;
+  std::optional<Tolerance> tolerance;  // What its outputs were held to; empty = they were not compared.
   std::optional<double> speedup;       // Reference time / candidate time; empty = not measured.
   std::optional<TimingResult> timing;  // What that comes from.
   std::optional<double> triton_share;  // Of the candidate's device time; the rest is library calls.

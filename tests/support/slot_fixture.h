@@ -73,7 +73,7 @@ class SlotTest : public testing::Test {
   }
 
   static ExecutionTools replaying(JudgeSlots& slots, ReferenceCache& references) {
-    return {&slots, &references, &timing_, [&slots] { return std::make_unique<ReplayExecutor>(slots); }};
+    return {Tolerance::kTf32, &slots, &references, &timing_, [&slots] { return std::make_unique<ReplayExecutor>(slots); }};
   }
 
   static Finding record(Json args, Blob* out) {
@@ -105,11 +105,11 @@ class SlotTest : public testing::Test {
   static std::map<std::string, CaseResult> cases(const std::string& forward, const std::string& task_source = kTask) {
     std::vector<CaseSpec> specs = {{"full", {}, false, 2}};
     for (const char* values : kValueTransforms) {
-      specs.push_back({values, {}, false, 1, values, false, "full", true});
+      specs.push_back({values, {}, false, 1, values, false, false, "full", true});
     }
-    specs.push_back({"larger", {{"N", 450}}, false, 1, "", false, "", true});
-    specs.push_back({"precision", {}, false, 1, "", true, "", true});
-    specs.push_back({"nothing", {}, false, 1, "", false, "", true, "there is no such thing"});
+    specs.push_back({"larger", {{"N", 450}}, false, 1, "", false, false, "", true});
+    specs.push_back({"precision", {}, false, 1, "", true, false, "", true});
+    specs.push_back({"nothing", {}, false, 1, "", false, false, "", true, "there is no such thing"});
     Task task;
     task.id = "t";
     task.source = task_source;

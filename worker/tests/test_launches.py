@@ -222,6 +222,25 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
         self.assertEqual(result["failure"]["outcome"], "compile_error")
         self.assertIn("out of resource", result["failure"]["message"])
 
+    def test_what_the_compiler_does_to_the_operands_of_products(self):
+        kernel = """
+@triton.jit
+def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = i[:, None] * n + i[None, :]
+    a = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, %s)
+"""
+        for work, expected in (("a * 2", "none"), ("tl.dot(a, a, input_precision='ieee')", "exact"), ("tl.dot(a, a)", "tf32"),
+                               ("tl.dot(a, a, input_precision='tf32x3')", "rounded"),
+                               ("tl.dot(a.to(tl.float16), a.to(tl.float16))", "rounded"),
+                               ("tl.dot(a, a) + tl.dot(a.to(tl.bfloat16), a.to(tl.bfloat16))", "rounded"),
+                               ("tl.dot(a, a) + tl.dot(a, a, input_precision='ieee')", "tf32"),
+                               ("a * 2)  # tt.dot of float32, inputPrecision = tf32 (", "none")):
+            _, answer, _ = self.launches(model("kernel[(1,)](x, y, 32, BLOCK=32)", kernel % work), shape=(32, 32))
+            result, _ = run("compile", {"kernels": answer["kernels"], "spec": answer["specs"][0]})
+            self.assertEqual(result.get("products"), expected, (work, result))
+
     def test_host_code_does_not_come_along(self):
         source = model(self.CALL).replace("x_ptr, y_ptr, n, BLOCK", "x_ptr, y_ptr, n: print('host'), BLOCK")
         _, answer, _ = self.launches(source)

@@ -34,11 +34,14 @@ CaseSpec additional(const std::string& name, const Task& task) {
   spec.additional = true;
   if (name == kLarger) {
     spec.constants = uneven_sizes(task);
+    spec.other_scalars = true;
     if (spec.constants.empty()) spec.not_possible = "the task names no sizes";
   } else if (name == "precision") {
     spec.other_precision = true;
   } else {
-    spec.trace = "full";
+    // What values show does not depend on sizes; where there are small ones, they are cheap.
+    bool small = !task.tiny.empty() && name != "reseeded" && name != "doubled";
+    spec.trace = small ? "tiny" : "full";
     if (name != "reseeded") spec.values = name;
   }
   return spec;

@@ -5,12 +5,12 @@
 //   doubled    the same inputs' distribution times two
 //   reseeded   one more secret seed
 //   larger     sizes half as large again, rebound jointly: those the task names, else the first proposal of
-//              data/tasks/shape_variants.h
+//              data/tasks/shape_variants.h; floating numbers among the arguments are others, too
 //   precision  inputs and weights in float16 instead of float32, or the other way round, held to the tolerance of the
 //              precision they are in
 //
-// and the other value transforms of verify/execute/case_source.h by name. All but the original are additional: what a
-// task cannot do is skipped and said to be, and no candidate fails by it.
+// and the other value transforms of verify/execute/case_source.h by name, at the tiny sizes where a task has them. All
+// but the original are additional: what a task cannot do is skipped and said to be, and no candidate fails by it.
 #pragma once
 
 #include <string>
@@ -27,7 +27,8 @@ std::vector<std::string> known_cases();
 class MultiInput : public CaseSource {
  public:
   struct Config {
-    std::vector<std::string> list = {"original", "doubled", "reseeded", "larger", "precision"};
+    std::vector<std::string> list = {"original", "doubled", "reseeded", "larger",    "precision",
+                                     "uniform",  "small",   "large",    "magnitudes"};
     int64_t count = 0;
 
     template <class V>

@@ -70,6 +70,22 @@ TEST(MultiInput, TheFiveCases) {
   }
 }
 
+TEST(MultiInput, OtherDistributionsAreTriedAtTinySizesWhereThereAreAny) {
+  MultiInput::Config config;
+  Task one = task();
+  for (bool tiny : {false, true}) {
+    if (tiny) one.tiny = {{"N", 4}};
+    auto cases = MultiInput(2, config).cases(one);
+    for (const char* name : {"uniform", "small", "large", "magnitudes"}) {
+      EXPECT_EQ(find(cases, name).recorded_as(), tiny ? "tiny" : "full") << name;
+      EXPECT_EQ(find(cases, name).values, name);
+    }
+    for (const char* name : {"doubled", "reseeded"}) EXPECT_EQ(find(cases, name).recorded_as(), "full") << name;
+    EXPECT_TRUE(find(cases, "larger").other_scalars);
+    EXPECT_FALSE(find(cases, "full").other_scalars);
+  }
+}
+
 TEST(MultiInput, ThePackagedSizesGoBeforeDerivedOnes) {
   Task one = task();
   one.larger = {{"N", 1000}};
@@ -403,6 +419,44 @@ TEST(MultiInputLive, NoTextWidensAToleranceAndOnlyProductsDo) {
   for (size_t i = 0; i < candidates.size(); ++i) {
     EXPECT_EQ(outcomes(verdicts[i]), (Outcomes{{"full", "pass"}, {"precision", list[i].outcome}}))
         << list[i].what << ": " << verdicts[i].reason();
+  }
+}
+
+TEST(MultiInputLive, ProductsOfFloat32MayBeInTf32AndNothingElseMay) {
+  struct One {
+    const char *what, *forward, *work, *outcome;
+    Tolerance tolerance;
+  };
+  const char* kCut = "(x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)";
+  const std::string cut = cat("y = ", kCut), decoy = cat(cut, " + tl.dot(x, x) * 0.0");
+  const One list[] = {
+      {"tl.dot as it is", "x @ x", "y = product(x, x)", "pass", Tolerance::kTf32},
+      {"tl.dot, exact", "x @ x", "y = product(x, x, input_precision='ieee')", "pass", Tolerance::kFp32},
+      {"an exact one of operands that were cut", "x @ x", "y = product(x.to(tl.float16), x.to(tl.float16))",
+       "wrong_output", Tolerance::kFp32},
+      {"a comment", "x @ x", "y = tl.sum(h[:, :, None].to(tl.float32) * x[None, :, :], axis=1)  # tl.dot(x, x)",
+       "wrong_output", Tolerance::kFp32},
+      {"a product in a task without one", "x * 1.0", decoy.c_str(), "wrong_output", Tolerance::kFp32},
+      {"a product beside what is none", "x + 0.0 * (x @ x)", decoy.c_str(), "wrong_output", Tolerance::kTf32},
+  };
+  VerifyConfig config;
+  config.gpus = 0;
+  auto verifier = Verifier::open(config, {});
+  std::vector<Candidate> candidates;
+  for (const One& one : list) {
+    candidates.emplace_back();
+    candidates.back().id = one.what;
+    candidates.back().task.id = one.forward;
+    std::string task = replace_all(kHalfTask, "dtype=torch.float16", "dtype=torch.float32");
+    candidates.back().task.source = replace_all(task, "%FORWARD%", one.forward);
+    candidates.back().text = replace_all(kHalfCandidate, "%WORK%", one.work);
+    candidates.back().is_code = true;
+  }
+  auto verdicts = verifier->verify(candidates);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    EXPECT_EQ(to_string(verdicts[i].outcome), std::string(list[i].outcome))
+        << list[i].what << ": " << verdicts[i].reason();
+    EXPECT_EQ(verdicts[i].tolerance, list[i].tolerance) << list[i].what;
   }
 }
 

@@ -15,9 +15,17 @@ Finding end_of(const CaseResult& result, const CaseSpec& spec) {
 
 }  // namespace
 
-Precision precision_of(const CaseSpec& spec, bool products) {
-  if (!spec.other_precision) return Precision::kOwn;
-  return products ? Precision::kOtherProducts : Precision::kOther;
+Precision precision_of(const CaseSpec& spec, Tolerance tolerance, Products products) {
+  if (tolerance == Tolerance::kKernelBench) return Precision::kKernelBench;
+  if (!spec.other_precision) {
+    return products == Products::kTf32 && tolerance == Tolerance::kTf32 ? Precision::kProducts : Precision::kOwn;
+  }
+  return products != Products::kNone ? Precision::kOtherProducts : Precision::kOther;
+}
+
+Tolerance tolerance_of(Precision precision) {
+  if (precision == Precision::kKernelBench) return Tolerance::kKernelBench;
+  return precision == Precision::kProducts ? Tolerance::kTf32 : Tolerance::kFp32;
 }
 
 CaseResult skipped_case(const CaseSpec& spec, const std::string& why) { return {spec.name, {}, {}, why}; }

@@ -9,14 +9,20 @@
 
 #include "verify/execute/case_source.h"
 #include "verify/execute/compare.h"
+#include "verify/verdict.h"
 
 namespace tritonrl {
 
 // By case: results that are known before it would be run. Skipped ones have no outcome.
 using DecidedCases = std::map<std::string, CaseResult>;
 
-// What a candidate's outputs are held to in a case. `products`: it multiplies matrices, and so does the task.
-Precision precision_of(const CaseSpec& spec, bool products);
+// How the compiled kernels of a candidate multiply matrices, where the task does too: kNone = exactly, or not at all.
+enum class Products { kNone, kTf32, kRounded };
+
+// What a candidate's outputs are held to in a case.
+Precision precision_of(const CaseSpec& spec, Tolerance tolerance, Products products);
+// What a verdict calls that.
+Tolerance tolerance_of(Precision precision);
 
 CaseResult skipped_case(const CaseSpec& spec, const std::string& why);
 

@@ -2,42 +2,63 @@
 // Compare: is what a candidate returned the same as the reference, up to honest rounding?
 //
 // Structure, shapes and dtypes must be equal. Integers and booleans must be equal. For floating-point outputs let
-//   t = the reference computed in float64 (the truth), r = the reference in its own dtype, c = the candidate's output,
-//   scale_i = |t_i| + rms(t)            a unit that neither punishes small elements of a large tensor (they carry the
-//                                       rounding of what they were summed from) nor forgives large ones,
-//   ref_max = max_i |r_i - t_i| / scale_i,   ref_rms = rms(r - t) / rms(t)    the reference's own error.
+//   t = the reference computed in float64 (the truth), c = the candidate's output,
+//   X = what honest computations give: the reference in its own dtype, and the same again with every operand of every
+//       operator moved by a few of its dtype's roundings (judge/disturbance.h); where products in TF32 are allowed,
+//       also the reference with their operands cut to TF32's ten bits and rounded to them,
+//   e_i = max |x_j - t_j| over x in X and the block of kNoiseBlock elements, in row-major order, that i lies in.
 // The candidate passes when both hold:
-//   worst element:  |c_i - t_i| <= min(max(kWorstFactor * ref_max, floor), cap) * scale_i + quantum   for every i
-//   as a whole:     rms(c - t)  <= min(max(kRmsFactor * ref_rms, rms_floor), cap) * rms(t) + quantum
-// floor, rms_floor and cap belong to the dtype (a few of its roundings; see compare.cpp); quantum is its smallest
-// subnormal. The first test catches a single wrong element, the second work done in too low a precision.
-// Where the truth is NaN or infinite the candidate must be so too; where it is finite, the candidate must be finite.
+//   every element:  |c_i - t_i| <= relative * |t_i| + min(kWorstFactor * e_i, cap * (max |t_j| + rms(t))) + quantum
+//   as a whole:     rms(c - t) <= max(rms_floor * rms(t), min(kRmsFactor * max over X of rms(x - t), cap * rms(t)))
+//                                 + quantum
+// relative, rms_floor and cap belong to the dtype (compare.cpp); quantum is its smallest normal number, below which
+// GPUs round to zero. So an element counts by its own size where the reference is that accurate there, and by the size
+// of what it was summed from where it is a difference of large numbers. The first test catches a single wrong element,
+// the second work done in too low a precision. Where the truth is NaN or infinite the candidate must be so too; where
+// it is finite, the candidate must be finite. docs/verdicts.md says where this comes from.
 //
 // The comparison itself runs in the judge (verify/judge/compare_device.h); here is what everybody needs to know of it.
 #pragma once
 
+#include <array>
 #include <string>
 
+#include "base/enum_names.h"
+#include "verify/finding.h"
 #include "verify/sandbox/blob.h"
-#include "verify/verdict.h"
 
 namespace tritonrl {
 
-constexpr double kWorstFactor = 8;
+constexpr double kWorstFactor = 4;
 constexpr double kRmsFactor = 4;
+constexpr int kNoiseShift = 4;
+constexpr int64_t kNoiseBlock = int64_t{1} << kNoiseShift;
+
+// verify.tolerance: what a candidate's outputs are held to in the precision the task is written in.
+// kFp32: the formula above; float32 is float32 everywhere. kTf32: products of float32 matrices may be computed in TF32,
+// as tl.dot does unless told otherwise (precision_of() in case_run.h says whose). kKernelBench: theirs, see below.
+enum class Tolerance { kFp32, kTf32, kKernelBench };
+constexpr auto enum_names(Tolerance) { return std::array{"fp32", "tf32", "kernelbench"}; }
 
 // kOwn: the outputs' own dtype decides.
-// kOther: a kernel tried in another precision than the one it was written for. The same, but twice that in half
+// kProducts: products may be in TF32.
+// kOther: a kernel tried in another precision than the one it was written for. As kOwn, but twice as wide in half
 //         precision: what it keeps between its steps may be rounded there too.
 // kOtherProducts: as kOther, and float32 gets at least half precision's tolerance: products round their operands to ten
-//         bits (TF32, unless Triton is told otherwise).
-enum class Precision { kOwn, kOther, kOtherProducts };
+//         bits.
+// kKernelBench: |c_i - t_i| <= a + a * |t_i|, with a of the dtype, and nothing else.
+enum class Precision { kOwn, kProducts, kOther, kOtherProducts, kKernelBench };
 
 // Per dtype; see the formulas above.
 struct ErrorTolerance {
-  double floor, rms_floor, cap, quantum;
+  double relative, rms_floor, cap, quantum;
+  double of_rms = 0;    // Every element may be off by so much of rms(t), too.
+  double absolute = 0;  // ... and by so much.
+  bool fixed = false;   // Whatever the reference's own errors are.
 };
 ErrorTolerance error_tolerance(Dtype dtype, Precision precision = Precision::kOwn);
+// Where the reference could not be disturbed: by what the dtype lets one expect.
+ErrorTolerance undisturbed(ErrorTolerance tolerance, Dtype dtype);
 
 struct Comparison {
   Finding finding;   // Which output and element, expected, got; kPass when it passed.

@@ -186,17 +186,24 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
   return why.empty() ? Finding() : Finding(Rule::kForgedResult, why);
 }
 
-// Asked of what the compiler made of the kernels: their text may say anything.
-bool Execution::multiplies(const CaseSpec& spec) const {
-  const CaseTrace* trace = trace_.find(spec.recorded_as());
-  if (!trace || !has_products(*reference_trace(spec))) return false;
-  for (const TraceStep& step : trace->tape) {
-    for (const TraceChoice& choice : step.choices) {
-      auto index = static_cast<size_t>(choice.spec);
-      if (index < kernels_.size() && kernels_[index] && kernels_[index]->rounds_products) return true;
+// Asked of what the compiler made of the kernels: their text may say anything. Where those of a case were not compiled,
+// those of the original stand for them.
+Products Execution::multiplies(const CaseSpec& spec) const {
+  if (!has_products(*reference_trace(spec))) return Products::kNone;
+  for (const CaseTrace* trace : {trace_.find(spec.recorded_as()), trace_.find(cases_[0].name)}) {
+    bool compiled = false, rounded = false, in_tf32 = false;
+    for (const TraceStep& step : trace ? trace->tape : std::vector<TraceStep>()) {
+      for (const TraceChoice& choice : step.choices) {
+        auto index = static_cast<size_t>(choice.spec);
+        if (index >= kernels_.size() || !kernels_[index]) continue;
+        compiled = true;
+        in_tf32 |= kernels_[index]->in_tf32;
+        rounded |= kernels_[index]->rounds_products && !kernels_[index]->in_tf32;
+      }
     }
+    if (compiled) return rounded ? Products::kRounded : in_tf32 ? Products::kTf32 : Products::kNone;
   }
-  return false;
+  return Products::kNone;
 }
 
 Finding Execution::begin() { return end(executor_->begin(*reference_, trace_, kernels_)); }
@@ -207,7 +214,8 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   run.name = spec.recorded_as();
   run.values = spec.values;
   run.additional = spec.additional;
-  run.precision = precision_of(spec, multiplies(spec));
+  run.precision = precision_of(spec, tools_.tolerance, multiplies(spec));
+  if (!spec.other_precision) tolerance_ = tolerance_of(run.precision);
   run.weight_seed = weights_.init;
   run.noise_seed = weights_.noise;
   run.input_seed = input_seed(spec, seed_index);
@@ -271,7 +279,6 @@ void Execution::run_case(const CaseSpec& spec, double until, bool twice, bool al
   for (int64_t index = 0; index < spec.input_seeds; ++index) {
     ended = run(spec, index, until, true);
     if (at_->skipped) break;
-    // Other garbage in fresh memory must not matter.
     if (ended.passed() && twice && index == 0) ended = run(spec, index, until, true);
     if (ended.passed() && also_without_launches && index == 0) ended = without_triton(spec, until);
     if (!ended.passed()) break;
@@ -283,8 +290,13 @@ void Execution::run_case(const CaseSpec& spec, double until, bool twice, bool al
 Finding Execution::full_run(double deadline_s, bool also_without_launches) {
   Finding ready = begin();
   if (!ready.passed()) return ready;
+  // Other garbage in fresh memory must not matter: every run has its own, and if there is no other one, there is a
+  // second.
+  bool more = std::any_of(cases_.begin(), cases_.end(), [this](const CaseSpec& spec) {
+    return spec.trace == cases_[0].name && !decided_.count(spec.name);
+  });
   return run_cases(cases_, decided_, &results_, [&](const CaseSpec& spec, bool first) {
-    run_case(spec, begins(deadline_s * growth(spec)), first, also_without_launches && !spec.additional);
+    run_case(spec, begins(deadline_s * growth(spec)), first && !more, also_without_launches && !spec.additional);
   });
 }
 
@@ -295,6 +307,7 @@ Finding Execution::time(double deadline_s) {
   JudgeTiming timing;
   timing.task = reference_->key;
   timing.name = spec.name;
+  timing.precision = precision_of(spec, tools_.tolerance, multiplies(spec));
   timing.weight_seed = weights_.init;
   timing.noise_seed = weights_.noise;
   // The candidate's are those it was judged on last: a kernel that keeps answers from one run to the next could do so

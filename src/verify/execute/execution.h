@@ -27,6 +27,7 @@
 namespace tritonrl {
 
 struct ExecutionTools {
+  Tolerance tolerance = Tolerance::kTf32;
   JudgeSlots* judges = nullptr;
   ReferenceCache* references = nullptr;
   const TimingProtocol* timing = nullptr;
@@ -76,6 +77,8 @@ class Execution {
   // Why the task's reference fails; "" = it does not.
   const std::string& task_failure() const { return task_failure_; }
   bool ran() const { return ran_; }
+  // What the outputs of the task as written were held to; empty = nothing was compared.
+  std::optional<Tolerance> tolerance() const { return tolerance_; }
   const std::optional<TimingResult>& timing() const { return timing_; }
   double triton_share() const { return triton_share_; }
 
@@ -94,7 +97,7 @@ class Execution {
   // The reference's trace of a case; null where it has none.
   const CaseTrace* reference_trace(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }
   double growth(const CaseSpec& spec) const;
-  bool multiplies(const CaseSpec& spec) const;
+  Products multiplies(const CaseSpec& spec) const;
   Json cases_to_record();
   // Why a trace cannot be honest; "" = it can. Decides the additional cases that it says the candidate fails in.
   std::string take(const Blob& blob, const Json& asked);
@@ -115,6 +118,7 @@ class Execution {
   uint64_t runs_ = 0;
   bool lost_ = false, ran_ = false;
   std::string task_failure_;
+  std::optional<Tolerance> tolerance_;
   std::optional<TimingResult> timing_;
   double triton_share_ = 0;
 };

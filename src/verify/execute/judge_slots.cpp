@@ -291,6 +291,7 @@ JudgeAnswer JudgeLease::time(const JudgeTiming& timing) {
               {"case", timing.name},
               {"weight_seed", timing.weight_seed},
               {"noise_seed", timing.noise_seed},
+              {"precision", static_cast<int>(timing.precision)},
               {"input_seeds", {timing.reference_seed, timing.candidate_seed}},
               {"input_seed", timing.candidate_seed},
               {"spec", to_json(timing.spec)},

@@ -57,6 +57,7 @@ struct JudgeRun {
 
 struct JudgeTiming {
   std::string task, name;
+  Precision precision = Precision::kOwn;  // What the timed outputs are held to.
   int64_t weight_seed = 0, noise_seed = 0;
   int64_t reference_seed = 0, candidate_seed = 0;  // Different inputs for the two.
   ReadingSpec spec;

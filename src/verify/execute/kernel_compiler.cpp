@@ -187,8 +187,9 @@ KernelCompiler::Result KernelCompiler::run_job(const CompileArguments& wanted, c
   if (blob.header.is_object() && blob.header.contains("seconds") && blob.header["seconds"].is_number()) {
     result.seconds = std::max(blob.header["seconds"].get<double>(), 0.0);
   }
-  bool rounds = blob.header.is_object() && blob.header.value("rounds_products", Json()) == true;
-  result.kernel = std::make_shared<const CompiledKernel>(CompiledKernel{std::move(*parsed.value), rounds});
+  std::string products = blob.header.is_object() ? blob.header.value("products", "") : "";
+  result.kernel = std::make_shared<const CompiledKernel>(
+      CompiledKernel{std::move(*parsed.value), products == "rounded" || products == "tf32", products == "tf32"});
   return result;
 }
 

@@ -28,22 +28,52 @@ Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth, P
     reference_ = r.clone();
     return;
   }
-  ErrorTolerance tolerance = error_tolerance(from_torch(dtype_), precision);
-  quantum_ = tolerance.quantum;
+  tolerance_ = error_tolerance(from_torch(dtype_), precision);
+  slack_ = at::zeros({(numel_ + kNoiseBlock - 1) / kNoiseBlock}, truth_.options().dtype(at::kFloat));
   ErrorMoments moments = error_moments(truth_, r);
   finite_ = moments.finite;
   auto count = static_cast<double>(std::max<int64_t>(finite_, 1));
   rms_truth_ = std::sqrt(moments.truth_squares / count);
   double rms_r = std::sqrt(moments.error_squares / count);
   noise_ = rms_truth_ > 0 ? rms_r / rms_truth_ : 0;
-  double worst = worst_relative_error(truth_, r, rms_truth_);
-  allowed_ = std::min(std::max(kWorstFactor * worst, tolerance.floor), tolerance.cap);
-  allowed_rms_ = std::min(std::max(kRmsFactor * noise_, tolerance.rms_floor), tolerance.cap);
+  allowed_rms_ = tolerance_.rms_floor * rms_truth_;
   if (finite_ < numel_) reference_ = r.clone();
+  allow_for(r);
+}
+
+void Expectation::allow_for(const at::Tensor& other) {
+  CHECK(other.numel() == numel_ && other.scalar_type() == dtype_) << "another answer of another form";
+  if (!at::isFloatingType(dtype_) || tolerance_.fixed || numel_ == 0) return;
+  at::Tensor x = flat(other);
+  ErrorMoments moments = error_moments(truth_, x);
+  double rms = std::sqrt(moments.error_squares / static_cast<double>(std::max<int64_t>(moments.finite, 1)));
+  allowed_rms_ = std::max(allowed_rms_, std::min(kRmsFactor * rms, tolerance_.cap * rms_truth_));
+  in_chunks(numel_, [&](int64_t at, int64_t n) {  // Chunks are whole blocks.
+    at::Tensor t = truth_.narrow(0, at, n), error = at::sub(x.narrow(0, at, n).to(at::kDouble), t).abs_();
+    at::Tensor size = t.abs();
+    error.masked_fill_(error.isfinite().logical_not_(), 0);
+    size.masked_fill_(size.isfinite().logical_not_(), 0);
+    auto most = [&](const at::Tensor& each) {
+      int64_t missing = (kNoiseBlock - n % kNoiseBlock) % kNoiseBlock;
+      at::Tensor whole = missing ? at::constant_pad_nd(each, {0, missing}) : each;
+      return whole.view({-1, kNoiseBlock}).amax(1);
+    };
+    at::Tensor bound = most(size).add_(rms_truth_).mul_(tolerance_.cap);
+    at::Tensor allowed = at::minimum(most(error).mul_(kWorstFactor), bound);
+    at::Tensor kept = slack_.narrow(0, at / kNoiseBlock, allowed.numel());
+    kept.copy_(at::maximum(kept, allowed.to(at::kFloat)));
+  });
+}
+
+void Expectation::allow_without() {
+  if (!at::isFloatingType(dtype_) || tolerance_.fixed) return;
+  tolerance_ = undisturbed(tolerance_, from_torch(dtype_));
+  allowed_rms_ = std::max(allowed_rms_, tolerance_.rms_floor * rms_truth_);
 }
 
 int64_t Expectation::bytes() const {
   int64_t sum = static_cast<int64_t>(truth_.nbytes());
+  if (slack_.defined()) sum += static_cast<int64_t>(slack_.nbytes());
   return reference_.defined() ? sum + static_cast<int64_t>(reference_.nbytes()) : sum;
 }
 
@@ -62,8 +92,8 @@ void Judgement::add(int64_t from, const at::Tensor& elements) {
 bool Judgement::all_right(int64_t from, const at::Tensor& chunk) {
   const Expectation& e = expected_;
   if (e.reference_.defined()) return false;
-  BoundedError error =
-      bounded_error(e.truth_.narrow(0, from, chunk.numel()), chunk, e.allowed_, e.allowed_ * e.rms_truth_ + e.quantum_);
+  BoundedError error = bounded_error(e.truth_.narrow(0, from, chunk.numel()), chunk, e.tolerance_.relative,
+                                     e.always_allowed(), e.slack(from));
   if (!(error.worst < 1)) return false;
   sum_squares_ += error.squares;
   worst_ = std::max(worst_, error.worst);
@@ -74,7 +104,8 @@ void Judgement::add_floats(int64_t from, const at::Tensor& chunk) {
   const Expectation& e = expected_;
   int64_t n = chunk.numel();
   at::Tensor t = e.truth_.narrow(0, from, n), c = chunk.to(at::kDouble);
-  at::Tensor error = at::sub(c, t).abs_(), bound = t.abs().add_(e.rms_truth_).mul_(e.allowed_).add_(e.quantum_);
+  at::Tensor error = at::sub(c, t).abs_();
+  at::Tensor bound = t.abs().mul_(e.tolerance_.relative).add_(e.always_allowed()).add_(e.slack(0).of(from, n));
   at::Tensor wrong, not_finite;
   if (!e.reference_.defined()) {  // Everything should be finite: a NaN fails `<=`, an infinity too.
     wrong = error.le(bound).logical_not_();
@@ -85,7 +116,7 @@ void Judgement::add_floats(int64_t from, const at::Tensor& chunk) {
     at::Tensor finite = r.isfinite().logical_and_(t.isfinite());
     at::Tensor either = c.isnan().logical_and_(r.isnan().logical_or_(t.isnan()));
     either.logical_or_(c.eq(r)).logical_or_(c.eq(t));
-    at::Tensor near = t.abs().add_(e.rms_truth_).mul_(e.allowed_).ge_(error).to(at::kBool);
+    at::Tensor near = bound.ge(error);
     either.logical_or_(c.isfinite().logical_and_(t.isfinite()).logical_and_(near));
     wrong = at::where(finite, error.le(bound).logical_not_(), either.logical_not());
     not_finite = finite.logical_and(c.isfinite().logical_not_());
@@ -130,15 +161,17 @@ Comparison Judgement::finish() const {
   result.worst = worst_;
   if (wrong_ > 0) {
     if (!floating) result.worst = INFINITY;
-    double allowed = floating ? e.allowed_ * (std::abs(first_expected_) + e.rms_truth_) + e.quantum_ : -1;
+    double allowed = floating ? e.tolerance_.relative * std::abs(first_expected_) + e.always_allowed() +
+                                    e.slack(0).of(first_, 1).item<double>()
+                              : -1;
     result.finding =
         wrong_element(not_finite_ > 0 ? Rule::kNotFinite : Rule::kElements,
                       {name_, wrong_, e.numel_, index_of(first_, e.shape_), first_expected_, first_got_, allowed});
     return result;
   }
-  if (!floating) return result;
+  if (!floating || e.tolerance_.fixed) return result;
   double rms = e.finite_ ? std::sqrt(sum_squares_ / static_cast<double>(e.finite_)) : 0;
-  double bound = e.allowed_rms_ * e.rms_truth_ + e.quantum_;
+  double bound = e.allowed_rms_ + e.tolerance_.quantum;
   result.worst = std::max(result.worst, rms / bound);
   if (rms > bound) result.finding = imprecise(name_, from_torch(e.dtype_), rms, bound);
   return result;

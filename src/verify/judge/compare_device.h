@@ -3,6 +3,7 @@
 // so that a second copy of a candidate's outputs never has to fit.
 //
 //   Expectation expected(reference, truth);            once per case and seed
+//   expected.allow_for(other);                         what another honest computation gives
 //   Judgement judgement(expected, "output");           once per candidate
 //   judgement.add(0, first_chunk); judgement.add(n, second_chunk);
 //   Comparison result = judgement.finish();
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "verify/execute/compare.h"
+#include "verify/judge/error_kernels.h"
 
 namespace tritonrl {
 
@@ -23,6 +25,10 @@ class Expectation {
  public:
   // `reference` in its own dtype; `truth` in float64, or as the reference is where that is no floating type.
   Expectation(const at::Tensor& reference, const at::Tensor& truth, Precision precision = Precision::kOwn);
+  // An answer as good as the reference's, of its shape and dtype: errors like its own are allowed.
+  void allow_for(const at::Tensor& other);
+  // There is no such answer: what is allowed is what the dtype lets one expect.
+  void allow_without();
 
   const std::vector<int64_t>& shape() const { return shape_; }
   at::ScalarType dtype() const { return dtype_; }
@@ -38,8 +44,13 @@ class Expectation {
   int64_t numel_ = 0;
   at::Tensor truth_;      // Flat.
   at::Tensor reference_;  // Flat; floating types keep it only where some element is not finite.
-  double rms_truth_ = 0, noise_ = 0, allowed_ = 0, allowed_rms_ = 0, quantum_ = 0;
+  at::Tensor slack_;      // Float32, one number a block of kNoiseBlock elements: allowed for what others are off by.
+  ErrorTolerance tolerance_ = {};
+  double rms_truth_ = 0, noise_ = 0, allowed_rms_ = 0;
   int64_t finite_ = 0;
+
+  double always_allowed() const { return tolerance_.of_rms * rms_truth_ + tolerance_.absolute + tolerance_.quantum; }
+  Slack slack(int64_t from) const { return {slack_, kNoiseShift, from}; }
 };
 
 class Judgement {

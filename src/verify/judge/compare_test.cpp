@@ -59,7 +59,7 @@ TEST(Compare, AcceptsHonestRounding) {
   auto truth = normals(10000);
   auto candidate = rounded(truth);
   EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kPass);
-  for (size_t i = 0; i < candidate.size(); ++i) candidate[i] *= 1 + (i % 2 ? 1e-5f : -1e-5f);
+  for (size_t i = 0; i < candidate.size(); ++i) candidate[i] *= 1 + (i % 2 ? 4e-6f : -4e-6f);
   Comparison close = judge(candidate, truth);
   EXPECT_EQ(close.finding.outcome(), Outcome::kPass) << human_text(close.finding);
   EXPECT_GT(close.worst, 0);
@@ -93,15 +93,59 @@ TEST(Compare, RejectsHalfPrecisionWorkOnFullPrecisionTasks) {
 TEST(Compare, OnlyProductsInAnotherPrecisionAreHeldToHalfPrecisionsTolerance) {
   CaseSpec own, other;
   other.other_precision = true;
-  EXPECT_EQ(precision_of(other, true), Precision::kOtherProducts);
-  EXPECT_EQ(precision_of(other, false), Precision::kOther);
-  EXPECT_EQ(precision_of(own, true), Precision::kOwn);
+  for (Tolerance tolerance : {Tolerance::kFp32, Tolerance::kTf32}) {
+    EXPECT_EQ(precision_of(other, tolerance, Products::kRounded), Precision::kOtherProducts);
+    EXPECT_EQ(precision_of(other, tolerance, Products::kTf32), Precision::kOtherProducts);
+    EXPECT_EQ(precision_of(other, tolerance, Products::kNone), Precision::kOther);
+    EXPECT_EQ(precision_of(own, tolerance, Products::kRounded), Precision::kOwn);
+    EXPECT_EQ(precision_of(own, tolerance, Products::kNone), Precision::kOwn);
+  }
+  EXPECT_EQ(precision_of(own, Tolerance::kFp32, Products::kTf32), Precision::kOwn);
+  EXPECT_EQ(precision_of(own, Tolerance::kTf32, Products::kTf32), Precision::kProducts);
+  EXPECT_EQ(precision_of(own, Tolerance::kKernelBench, Products::kNone), Precision::kKernelBench);
+}
+
+TEST(Compare, AnElementCountsByItsOwnSize) {
+  auto truth = normals(1000);
+  for (size_t i = 0; i < truth.size(); i += 2) truth[i] *= 1e-7;
+  auto candidate = rounded(truth);
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kPass);
+  candidate[500] = 0;
+  EXPECT_EQ(judge(candidate, truth).finding.outcome(), Outcome::kWrongOutput);
+  EXPECT_EQ(judge(candidate, truth, Precision::kKernelBench).finding.outcome(), Outcome::kPass);
+}
+
+TEST(Compare, WhatOtherHonestAnswersAreOffByIsAllowedInTheirBlock) {
+  std::vector<double> truth(1000, 1e-6);  // Differences of numbers near one, say.
+  auto reference = rounded(truth), other = reference;
+  other[40] += 3e-7f;
+  Expectation expected(floats(reference), doubles(truth));
+  auto verdict = [&](size_t place, float error) {
+    auto candidate = reference;
+    candidate[place] += error;
+    Judgement judgement(expected, "output");
+    judgement.add(0, floats(candidate));
+    return judgement.finish().finding.outcome();
+  };
+  EXPECT_EQ(verdict(35, 3e-7f), Outcome::kWrongOutput);
+  expected.allow_for(floats(other));
+  EXPECT_EQ(verdict(35, 3e-7f), Outcome::kPass);
+  EXPECT_EQ(verdict(50, 3e-7f), Outcome::kWrongOutput) << "another block";
+  expected.allow_without();
+  EXPECT_EQ(verdict(50, 1e-10f), Outcome::kPass);
+}
+
+TEST(Compare, KernelBenchsToleranceIsTheirs) {
+  std::vector<double> truth(100, 2.0);
+  EXPECT_EQ(judge(std::vector<float>(100, 2.00029f), truth, Precision::kKernelBench).finding.outcome(), Outcome::kPass);
+  EXPECT_EQ(judge(std::vector<float>(100, 2.00031f), truth, Precision::kKernelBench).finding.outcome(),
+            Outcome::kWrongOutput);
 }
 
 TEST(Compare, RejectsManySmallErrorsBelowTheWorstElementBound) {
   auto truth = normals(10000);
   auto candidate = rounded(truth);
-  for (float& x : candidate) x += 8e-5f;  // Each within 1e-4 of the scale, together too many.
+  for (float& x : candidate) x *= 1 + 8e-6f;  // Each within 1e-5 of itself, together too many.
   Comparison result = judge(candidate, truth);
   EXPECT_EQ(result.finding.outcome(), Outcome::kWrongOutput);
   EXPECT_NE(human_text(result.finding).find("imprecise"), std::string::npos) << human_text(result.finding);

@@ -22,8 +22,9 @@ namespace {
 constexpr unsigned kThreads = 256, kBlocksPerProcessor = 8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// "moments", "worst" or "bounded" of kernels.cu, which adds to three 64-bit words.
-std::array<uint64_t, 3> run(const char* which, const at::Tensor& truth, const at::Tensor& other, double a, double b) {
+// "moments" or "bounded" of kernels.cu, which adds to three 64-bit words.
+std::array<uint64_t, 3> run(const char* which, const at::Tensor& truth, const at::Tensor& other, double a = 0,
+                            double b = 0, const Slack& slack = {}) {
   CHECK(truth.scalar_type() == at::kDouble && truth.is_contiguous() && other.is_contiguous());
   CHECK(truth.numel() == other.numel());
   static const std::map<at::ScalarType, const char*> types = {
@@ -40,7 +41,10 @@ std::array<uint64_t, 3> run(const char* which, const at::Tensor& truth, const at
   const void *t = truth.data_ptr(), *x = other.data_ptr();
   void* to = out;
   auto count = static_cast<uint64_t>(truth.numel());
-  void* arguments[] = {&t, &x, &count, &a, &b, &to};
+  const void* each = slack.each.defined() ? slack.each.data_ptr() : nullptr;
+  auto shift = static_cast<uint32_t>(slack.shift);
+  auto first = static_cast<uint64_t>(slack.first);
+  void* arguments[] = {&t, &x, &count, &a, &b, &each, &shift, &first, &to};
   const OwnKernels& kernels = OwnKernels::get();
   OwnKernels::launch(kernels.find(cat(which, "<", type->second, ">")), kBlocksPerProcessor * kernels.processors(),
                      kThreads, arguments);
@@ -60,7 +64,7 @@ double as_double(uint64_t word) {
 
 ErrorMoments error_moments(const at::Tensor& truth, const at::Tensor& other) {
   if (truth.is_cuda()) {
-    auto words = run("moments", truth, other, 0, 0);
+    auto words = run("moments", truth, other);
     return {as_double(words[0]), as_double(words[1]), static_cast<int64_t>(as_double(words[2]))};
   }
   ErrorMoments moments;
@@ -76,29 +80,24 @@ ErrorMoments error_moments(const at::Tensor& truth, const at::Tensor& other) {
   return moments;
 }
 
-double worst_relative_error(const at::Tensor& truth, const at::Tensor& other, double offset) {
-  if (truth.is_cuda()) return as_double(run("worst", truth, other, offset, 0)[2]);
-  double worst = 0;
-  in_chunks(truth.numel(), [&](int64_t at, int64_t n) {
-    at::Tensor t = truth.narrow(0, at, n), d = other.narrow(0, at, n).to(at::kDouble, false, true);
-    at::Tensor ratio = d.sub_(t).abs_().div_(t.abs().add_(offset));
-    ratio.masked_fill_(ratio.isfinite().logical_not(), 0);
-    worst = std::max(worst, ratio.max().item<double>());
-  });
-  return worst;
+at::Tensor Slack::of(int64_t from, int64_t count) const {
+  int64_t begin = from >> shift, end = (from + count - 1) >> shift;
+  at::Tensor whole = each.narrow(0, begin, end - begin + 1).to(at::kDouble).repeat_interleave(int64_t{1} << shift);
+  return whole.narrow(0, from - (begin << shift), count);
 }
 
-BoundedError bounded_error(const at::Tensor& truth, const at::Tensor& other, double relative, double absolute) {
+BoundedError bounded_error(const at::Tensor& truth, const at::Tensor& other, double relative, double absolute,
+                           const Slack& slack) {
   if (truth.is_cuda()) {
-    auto words = run("bounded", truth, other, relative, absolute);
+    auto words = run("bounded", truth, other, relative, absolute, slack);
     return {as_double(words[0]), as_double(words[2])};
   }
   BoundedError result;
   in_chunks(truth.numel(), [&](int64_t at, int64_t n) {
     at::Tensor t = truth.narrow(0, at, n), error = at::sub(t, other.narrow(0, at, n));
     result.squares += error.dot(error).item<double>();
-    at::Tensor ratio = error.abs_().div_(t.abs().mul_(relative).add_(absolute));
-    double worst = ratio.max().item<double>();
+    at::Tensor bound = t.abs().mul_(relative).add_(absolute).add_(slack.of(slack.first + at, n));
+    double worst = error.abs_().div_(bound).max().item<double>();
     result.worst = std::isfinite(worst) ? std::max(result.worst, worst) : kInfinity;
   });
   return result;

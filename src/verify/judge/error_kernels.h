@@ -27,14 +27,22 @@ struct ErrorMoments {
 };
 ErrorMoments error_moments(const at::Tensor& truth, const at::Tensor& other);
 
-// The largest finite |other - truth| / (|truth| + offset); 0 without one.
-double worst_relative_error(const at::Tensor& truth, const at::Tensor& other, double offset);
+// What elements are allowed besides, one float32 a block of 2^shift of them; `first`: the place of the first one.
+struct Slack {
+  at::Tensor each;
+  int shift = 0;
+  int64_t first = 0;
 
-// Sum of (other - truth)^2, and the largest |other - truth| / (|truth| * relative + absolute): infinity as soon as one
-// of them is no finite number (the sum then means nothing).
+  // Float64, for each of the elements [from, from + count), count > 0.
+  at::Tensor of(int64_t from, int64_t count) const;
+};
+
+// Sum of (other - truth)^2, and the largest |other - truth| / (|truth| * relative + absolute + its slack): infinity as
+// soon as one of them is no finite number (the sum then means nothing).
 struct BoundedError {
   double squares = 0, worst = 0;
 };
-BoundedError bounded_error(const at::Tensor& truth, const at::Tensor& other, double relative, double absolute);
+BoundedError bounded_error(const at::Tensor& truth, const at::Tensor& other, double relative, double absolute,
+                           const Slack& slack);
 
 }  // namespace tritonrl

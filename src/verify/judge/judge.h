@@ -24,7 +24,8 @@
 //                                         + tensors, or what run says of a case that the reference cannot do
 //   compare    as run, and {"outputs": STRUCTURE of tensors, "changed": [inputs], "damage": n} + tensors
 //                                      -> as run
-//   time       {"task", "case", "weight_seed", "noise_seed", "input_seeds": [a, b], "spec", "first_place", "again",
+//   time       {"task", "case", "precision", "weight_seed", "noise_seed", "input_seeds": [a, b], "spec", "first_place",
+//   "again",
 //               "deadline_s"}
 //                                      -> the same, and {"readings", "floor_s"}, and unless it is done again
 //                                         {"triton_share", "chosen", "reference_bytes", "candidate_bytes"}
@@ -109,7 +110,7 @@ class Judge {
     std::vector<Parameter> parameters;
     std::vector<size_t> mutated;               // Inputs that the reference writes to.
     std::optional<std::set<int64_t>> changed;  // All values that its forward changes; found out on its first run.
-    bool exact_fits = true;
+    bool exact_fits = true, disturbed_fits = true;
     int64_t input_seed = -1;  // Of the inputs below,
     std::string values;       // ... and what was made of them.
     std::vector<at::Tensor> inputs;
@@ -143,6 +144,8 @@ class Judge {
   void forget_inputs(ReferenceCase& at);
   void return_memory();
   std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
+  // What other honest computations of the reference give is allowed for in `made`.
+  void allow_for_rounding(ReferenceCase& at, int64_t seed, Precision precision, Oracle* made);
   const Oracle& oracle(const Json& question, ReferenceCase& at);
   void find_changes(ReferenceCase& at, int64_t seed);
   Oracle make_oracle(ReferenceCase& at, int64_t seed, Precision precision, bool hold_against_itself);

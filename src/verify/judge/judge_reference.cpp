@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "verify/judge/disturbance.h"
 #include "verify/judge/judge.h"
 #include "verify/judge/task_lint.h"
 #include "verify/judge/value_marks.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr double kMoved = 0.1;                   // How far parameters that start as constants are moved.
 constexpr int64_t kMostKept = int64_t{2} << 30;  // Bytes that nobody uses but the allocator.
+constexpr int kDisturbances = 2;                 // Runs of a reference that are moved by roundings.
 constexpr int64_t kBeginning = 1 << 20;          // Elements of an input that tell two seeds apart.
 
 }  // namespace
@@ -211,8 +213,35 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision prec
     made.bytes += made.outputs.back().bytes();
     reference[i] = at::Tensor();
   }
+  if (precision != Precision::kKernelBench) allow_for_rounding(at, seed, precision, &made);
   if (zeros > 0 && zeros == reference.size()) made.sound = false;  // No comparison relative to zero says anything.
   return made;
+}
+
+void Judge::allow_for_rounding(ReferenceCase& at, int64_t seed, Precision precision, Oracle* made) {
+  using Kind = Disturbance::Kind;
+  std::vector<Kind> kinds(kDisturbances, Kind::kRoundings);
+  bool products = precision == Precision::kProducts || precision == Precision::kOtherProducts;
+  if (products) kinds.insert(kinds.end(), {Kind::kCut, Kind::kRounded});
+  Rng seeds = Rng(static_cast<uint64_t>(seed)).at("disturbance");
+  for (size_t i = 0; i < kinds.size() && at.disturbed_fits; ++i) {
+    Disturbance disturbance(*at.trace, kinds[i]);
+    at.own->set_filter(&disturbance);
+    try {
+      auto outputs = run_reference(at, static_cast<int64_t>(seeds.next_u64() >> 1), false);
+      for (size_t k = 0; k < outputs.size(); ++k) made->outputs[k].allow_for(std::exchange(outputs[k], at::Tensor()));
+    } catch (const ReplayFailure& failure) {
+      if (failure.context_lost) throw;
+      at.disturbed_fits = false;
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      at.disturbed_fits = false;
+    }
+    at.own->set_filter(nullptr);
+    at.own->forget_forward();
+  }
+  if (at.disturbed_fits) return;
+  for (Expectation& expected : made->outputs) expected.allow_without();
 }
 
 void Judge::make_room(const Json& question) {

@@ -21,11 +21,27 @@ at::Tensor ladder_like(const at::Tensor& x) {
   return steps.view(shape);
 }
 
+at::Tensor row_numbers(const at::Tensor& x) {
+  std::vector<int64_t> shape(x.dim(), 1);
+  shape[0] = x.size(0);
+  return at::arange(x.size(0), x.options().dtype(at::kLong)).view(shape);
+}
+
 }  // namespace
 
 at::Tensor transformed(const std::string& name, const at::Tensor& input) {
-  if (!at::isFloatingType(input.scalar_type()) || input.numel() == 0 || !input.is_non_overlapping_and_dense()) {
-    return input;
+  if (input.numel() == 0 || !input.is_non_overlapping_and_dense()) return input;
+  bool drawn = name == "uniform" || name == "large" || name == "heavy_tail";
+  auto like = [&](const at::Tensor& y) {
+    return at::empty_strided(input.sizes(), input.strides(), input.options()).copy_(y);
+  };
+  if (!at::isFloatingType(input.scalar_type())) {
+    if (!drawn) return input;
+    auto numbers = input.options().dtype(at::kFloat);
+    // Three of four: few rows of a mask are empty then, where nobody knows what is right.
+    if (input.scalar_type() == at::kBool) return like(at::rand(input.sizes(), numbers).lt(0.75));
+    return like(
+        input.flatten().index({at::randperm(input.numel(), input.options().dtype(at::kLong))}).view(input.sizes()));
   }
   auto wide = input.options().dtype(at::kFloat);
   auto normal = [&] { return at::randn(input.sizes(), wide); };
@@ -43,6 +59,10 @@ at::Tensor transformed(const std::string& name, const at::Tensor& input) {
     y = uniform().mul_(2).sub_(1);
   } else if (name == "large") {
     y = normal().mul_(100);
+    if (x.dim() > 1) {  // Rows of both signs, of negative numbers alone, of positive ones alone.
+      at::Tensor kind = row_numbers(x).remainder(3), far = y.abs().add(100);
+      y = at::where(kind.eq(1), far.neg(), at::where(kind.eq(2), far, y));
+    }
   } else if (name == "heavy_tail") {
     y = normal().div_(uniform().clamp_min_(1e-6).log_().neg_().clamp_min_(1e-6).sqrt_()).clamp_(-1e4, 1e4);
   } else if (name == "sparse") {
@@ -56,7 +76,7 @@ at::Tensor transformed(const std::string& name, const at::Tensor& input) {
   } else {
     CHECK(false) << "no transform " << name;
   }
-  return at::empty_strided(input.sizes(), input.strides(), input.options()).copy_(y);
+  return like(y);
 }
 
 }  // namespace tritonrl

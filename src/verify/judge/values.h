@@ -9,8 +9,9 @@
 
 namespace tritonrl {
 
-// `input` under kValueTransforms' `name` (verify/execute/case_source.h), in the same layout. Integers, booleans and
-// tensors whose elements overlap stay. Random numbers come from the device's generator, as draw_inputs() left it.
+// `input` under kValueTransforms' `name` (verify/execute/case_source.h), in the same layout. Where numbers are drawn
+// anew, booleans are too, and integers change places; else they stay, as do tensors whose elements overlap. Random
+// numbers come from the device's generator, as draw_inputs() left it.
 at::Tensor transformed(const std::string& name, const at::Tensor& input);
 
 }  // namespace tritonrl

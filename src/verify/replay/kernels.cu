@@ -105,15 +105,6 @@ __device__ double wide(Half x) {
 
 __device__ double infinity() { return __longlong_as_double(0x7FF0000000000000); }
 
-// fn(truth, other, other - truth, |truth|) for this thread's elements.
-template <class T, class Fn>
-__device__ void for_each_error(const double* truth, const T* other, uint64_t count, const Fn& fn) {
-  for (uint64_t i = first_of_grid(); i < count; i += grid_size()) {
-    double t = truth[i], x = wide(other[i]);
-    fn(t, x, x - t, fabs(t));
-  }
-}
-
 __device__ void add_to(double* out, double sum) {
   for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_down_sync(0xffffffffu, sum, lanes);
   if (threadIdx.x % 32 == 0) atomicAdd(out, sum);
@@ -128,38 +119,31 @@ __device__ void raise_to(double* out, double most) {
 }
 
 template <class T>
-__global__ void moments(const double* truth, const T* other, uint64_t count, double, double, double* out) {
+__global__ void moments(const double* truth, const T* other, uint64_t count, double, double, const float*, uint32_t,
+                        uint64_t, double* out) {
   double truths = 0, errors = 0, finite = 0;
-  for_each_error(truth, other, count, [&](double t, double x, double e, double m) {
-    if (!(fabs(x) < infinity() && m < infinity())) return;
+  for (uint64_t i = first_of_grid(); i < count; i += grid_size()) {
+    double t = truth[i], x = wide(other[i]), e = x - t;
+    if (!(fabs(x) < infinity() && fabs(t) < infinity())) continue;
     truths = fma(t, t, truths);
     errors = fma(e, e, errors);
     finite += 1;
-  });
+  }
   add_to(out, truths);
   add_to(out + 1, errors);
   add_to(out + 2, finite);
 }
 
 template <class T>
-__global__ void worst(const double* truth, const T* other, uint64_t count, double offset, double, double* out) {
-  double most = 0;
-  for_each_error(truth, other, count, [&](double, double, double e, double m) {
-    double ratio = fabs(e) / (m + offset);
-    if (ratio < infinity()) most = fmax(most, ratio);
-  });
-  raise_to(out + 2, most);
-}
-
-template <class T>
 __global__ void bounded(const double* truth, const T* other, uint64_t count, double relative, double absolute,
-                        double* out) {
+                        const float* slack, uint32_t shift, uint64_t first, double* out) {
   double squares = 0, most = 0;
-  for_each_error(truth, other, count, [&](double, double, double e, double m) {
+  for (uint64_t i = first_of_grid(); i < count; i += grid_size()) {
+    double t = truth[i], e = wide(other[i]) - t;
     squares = fma(e, e, squares);
-    double ratio = fabs(e) / fma(m, relative, absolute);
+    double ratio = fabs(e) / (fma(fabs(t), relative, absolute) + slack[(first + i) >> shift]);
     most = fmax(most, ratio < infinity() ? ratio : infinity());
-  });
+  }
   add_to(out, squares);
   raise_to(out + 2, most);
 }

@@ -17,7 +17,7 @@ constexpr char kSource[] =
     ;
 constexpr char kNamespace[] = "tritonrl::";
 constexpr const char* kNames[] = {"count_damage", "fill_spans", "hash", "hold", "read_clock", "spin", "read_through"};
-constexpr const char* kComparing[] = {"moments", "worst", "bounded"};
+constexpr const char* kComparing[] = {"moments", "bounded"};
 constexpr const char* kCudaTypes[] = {"float", "double", "tritonrl::Half", "tritonrl::Bf16"};
 
 int device_attribute(cudaDeviceAttr attribute) {

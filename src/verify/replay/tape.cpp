@@ -318,6 +318,28 @@ void Tape::pass_on(size_t index) {
   }
 }
 
+c10::IValue Tape::filtered(const TraceStep& step, const c10::Argument& argument, c10::IValue value) {
+  if (argument.alias_info()) return value;
+  if (value.isTensor() && value.toTensor().defined()) {
+    return filter_->operand(step, argument.name(), value.toTensor());
+  }
+  if (!value.isTensorList()) return value;
+  c10::List<at::Tensor> list;
+  for (const at::Tensor& one : value.toTensorVector()) list.push_back(filter_->operand(step, argument.name(), one));
+  return list;
+}
+
+void Tape::filter_results(const TraceStep& step, const c10::FunctionSchema& schema, torch::jit::Stack* stack) {
+  for (size_t i = 0; i < stack->size() && i < schema.returns().size(); ++i) {
+    c10::IValue& value = (*stack)[i];
+    const auto* alias = schema.returns()[i].alias_info();
+    if (!value.isTensor() || !value.toTensor().defined() || (alias && !alias->isWrite())) continue;
+    at::Tensor before = value.toTensor(), after = filter_->result(step, before);
+    if (after.is_same(before)) continue;
+    alias ? void(before.copy_(after)) : void(value = after);
+  }
+}
+
 void Tape::call(size_t index) {
   const TraceStep& step = trace_.tape[index];
   const Call& call = calls_[index];
@@ -327,8 +349,10 @@ void Tape::call(size_t index) {
   try {
     for (size_t i = 0; i < arguments.size(); ++i) {
       stack.push_back(call.args[i] ? argument(*call.args[i], *arguments[i].type()) : *arguments[i].default_value());
+      if (filter_) stack.back() = filtered(step, arguments[i], std::move(stack.back()));
     }
     call.op->callBoxed(stack);
+    if (filter_) filter_results(step, call.op->schema(), &stack);
   } catch (const ReplayFailure&) {
     throw;
   } catch (const std::exception& error) {

@@ -53,6 +53,18 @@ class Launcher {
   virtual void wait() = 0;
 };
 
+// Puts other numbers in place of those that a tape's steps compute with: what another computation of the same would
+// give.
+class TapeFilter {
+ public:
+  virtual ~TapeFilter() = default;
+  // In place of an operand that `step` reads, and neither writes nor gives on as its result; `name`: the argument's in
+  // the operator's schema.
+  virtual at::Tensor operand(const TraceStep& step, const std::string& name, const at::Tensor& operand) = 0;
+  // In place of what `step` gives.
+  virtual at::Tensor result(const TraceStep& step, const at::Tensor& result) = 0;
+};
+
 struct TapeOptions {
   at::Device device = at::kCPU;
   bool in_double = false;        // The oracle: every floating value and dtype argument becomes float64.
@@ -92,6 +104,8 @@ class Tape {
   // zeros. For the task lint. REQUIRES: can_drop(step).
   bool can_drop(size_t step) const { return pass_through(step) >= 0; }
   void drop(std::optional<size_t> step) { dropped_ = step; }
+  // Borrowed; null = none.
+  void set_filter(TapeFilter* filter) { filter_ = filter; }
   // Calls before(step) and after(step) around every step of forward (for shares of device time).
   void set_observer(std::function<void(size_t step, bool before)> observer) { observer_ = std::move(observer); }
 
@@ -105,6 +119,8 @@ class Tape {
   void run(size_t begin, size_t end, bool launches);
   void call(size_t step);
   void pass_on(size_t step);
+  c10::IValue filtered(const TraceStep& step, const c10::Argument& argument, c10::IValue value);
+  void filter_results(const TraceStep& step, const c10::FunctionSchema& schema, torch::jit::Stack* stack);
   int64_t pass_through(size_t step) const;  // The value that stands for the step's result; -1 = none can.
   void launch(size_t step);
   Call resolve(const TraceStep& step) const;
@@ -123,6 +139,7 @@ class Tape {
   std::vector<at::Tensor> values_;
   bool careful_ = false;
   std::optional<size_t> dropped_;
+  TapeFilter* filter_ = nullptr;
   std::function<void(size_t, bool)> observer_;
 };
 

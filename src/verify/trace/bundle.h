@@ -13,7 +13,8 @@ namespace tritonrl {
 
 struct CompiledKernel {
   TraceFile file;                // One kernel table, one cubin, no case.
-  bool rounds_products = false;  // It multiplies matrices, and rounds their elements to ten bits or so before.
+  bool rounds_products = false;  // It multiplies matrices, and rounds their elements to ten bits or so before:
+  bool in_tf32 = false;          // ... float32 ones in TF32, and no others.
   const TraceCubin& cubin() const { return file.cubins[0]; }
 };
 

@@ -25,6 +25,7 @@ Json recorded_cases(const std::vector<CaseSpec>& cases) {
 Json case_question(const CaseSpec& spec) {
   Json question = {{"name", spec.name}, {"constants", spec.constants}};
   if (spec.other_precision) question["dtype"] = "other";
+  if (spec.other_scalars) question["scalars"] = "other";
   if (spec.additional) question["additional"] = true;
   return question;
 }

@@ -13,12 +13,6 @@ namespace {
 
 constexpr int64_t kSmallestSize = 8;
 
-// "aten.relu_.default" -> "relu_".
-std::string call_name(const std::string& op) {
-  auto parts = split(op, '.');
-  return parts.size() > 1 ? parts[1] : op;
-}
-
 bool is_view(const std::string& name) {
   static const std::set<std::string> names = {"view",   "_unsafe_view", "reshape", "_reshape_alias", "expand",
                                               "repeat", "as_strided",   "flatten", "unflatten"};
@@ -129,6 +123,11 @@ class Hasher {
 
 }  // namespace
 
+std::string call_name(const std::string& op) {
+  auto parts = split(op, '.');
+  return parts.size() > 1 ? parts[1] : op;
+}
+
 GraphHashes graph_hashes(const CaseTrace& trace) { return {Hasher(trace, false).run(), Hasher(trace, true).run()}; }
 
 int64_t count_compute_ops(const CaseTrace& trace) {
@@ -172,18 +171,19 @@ bool draws_random_numbers(const CaseTrace& trace) {
   return false;
 }
 
-bool has_products(const CaseTrace& trace) {
+bool is_product(const std::string& op) {
   static const std::set<std::string> names = {
       "mm",   "bmm",      "matmul",    "addmm",     "addbmm",   "baddbmm",       "mv",           "addmv",        "dot",
       "vdot", "inner",    "tensordot", "einsum",    "linear",   "bilinear",      "_trilinear",   "chain_matmul", "lstm",
       "gru",  "rnn_tanh", "rnn_relu",  "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"};
-  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
-    std::string name = call_name(trace.tape[at].op);
-    bool known = names.count(name) > 0 || name.find("conv") != std::string::npos ||
-                 name.find("attention") != std::string::npos || name.find("linalg") != std::string::npos;
-    if (!trace.tape[at].is_launch && known) return true;
-  }
-  return false;
+  std::string name = call_name(op);
+  return names.count(name) > 0 || name.find("conv") != std::string::npos ||
+         name.find("attention") != std::string::npos || name.find("linalg") != std::string::npos;
+}
+
+bool has_products(const CaseTrace& trace) {
+  return std::any_of(trace.tape.begin() + static_cast<ptrdiff_t>(trace.init_steps + trace.input_steps),
+                     trace.tape.end(), [](const TraceStep& step) { return !step.is_launch && is_product(step.op); });
 }
 
 int level_of(int64_t compute_ops) { return compute_ops <= 1 ? 1 : compute_ops <= kMaxFusion ? 2 : 3; }

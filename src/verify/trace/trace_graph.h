@@ -26,6 +26,12 @@ GraphHashes graph_hashes(const CaseTrace& trace);
 // Calls of forward() that compute: no allocation, view, copy, cast or layout (is_plumbing), no launch.
 int64_t count_compute_ops(const CaseTrace& trace);
 
+// "aten.relu_.default" -> "relu_".
+std::string call_name(const std::string& op);
+
+// Does this operator multiply matrices, as such or within a convolution, an attention or a recurrent layer?
+bool is_product(const std::string& op);
+
 // Does forward() multiply matrices, as such or within a convolution, an attention or a recurrent layer?
 bool has_products(const CaseTrace& trace);
 

@@ -95,6 +95,32 @@ verb_train() {
   return $failed
 }
 
+# benchmark MODEL TASKS NAME [ARGUMENTS of tritonrl train ...]: trains configs/kernelbench.yaml, then answers TASKS
+# MODEL is a folder or a GGUF file, TASKS what `tritonrl data import kernelbench` made. The run lies in /tmp/runs/NAME. After
+# TRAIN_S seconds (0 = never) training is stopped as by hand, in the middle of RL as well. SFT's policy and the last one of RL
+# answer TASKS, SAMPLES times each (4); OUT gets NAME.log, NAME.POLICY.jsonl and its metrics, and the run without its weights.
+# CUDA_VISIBLE_DEVICES says which GPU; two of these run side by side once the program is built.
+verb_benchmark() {
+  local gguf=${1:?MODEL} tasks=${2:?TASKS} name=${3:?NAME} failed=0 run policy policies common
+  compile_program
+  import_model "$gguf"
+  run=/tmp/runs/$name
+  common=(--set policy.model="$model" "${@:4}")
+  timeout --preserve-status --foreground -s INT "${TRAIN_S:-0}" "$build/tritonrl" train configs/kernelbench.yaml "${common[@]}" \
+    --set run.folder=/tmp/runs --set run.name="$name" >"$out/$name.log" 2>&1 || echo "training ended with $?"
+  grep -E 'level|took|waited|verified|^E|error' "$out/$name.log" | tail -n 30 || true
+  [ -d "$run/checkpoints/sft" ] || { echo "no checkpoint of $name"; return 1; }
+  policies=$(cd "$run/checkpoints" && printf "%s\n" sft rl_* | grep -v "\*" | sort -rV | awk "!seen[substr(\$1, 1, 2)]++" | sort -r)
+  for policy in $policies; do
+    echo "=== $name: $policy"
+    "$build/tritonrl" eval configs/kernelbench.yaml --tasks "$tasks" --adapter "$run/checkpoints/$policy" \
+      --out "$out/$name.$policy.jsonl" "${common[@]}" --set eval.samples="${SAMPLES:-4}" >"$out/$name.$policy.log" 2>&1 || failed=1
+    tail -n 12 "$out/$name.$policy.log"
+  done
+  tar -C /tmp/runs -czf "$out/$name.tar.gz" --exclude='*.safetensors' --exclude=tokenizer.json --exclude=train.jsonl "$name" || failed=1
+  return $failed
+}
+
 # ablate MODEL [ARGUMENTS of tritonrl ablate ...]: an ablation: of the extensions, or of MATRIX=algorithms
 # MODEL is a folder or a GGUF file. MATRIX names a file of configs/ablate (extensions). Cells lie in /tmp/ablation and continue
 # when the verb is run again; OUT gets ablation.json, its pages and each cell's results. One cell a GPU at a time.

@@ -70,6 +70,7 @@ TimeAnswer ReplayExecutor::time(JudgeTiming timing, const TimingProtocol& protoc
     if (!timing.again) {
       floor_s = out.answer.body.value("floor_s", 0.0);
       out.triton_share = out.answer.body.value("triton_share", 0.0);
+      for (const Json& one : out.answer.body.value("chosen", Json::array())) out.chosen.push_back(one.at("choice"));
       first = std::move(out.answer.body);
     }
     timing.again = true;

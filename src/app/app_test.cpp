@@ -137,8 +137,8 @@ TEST(Assemble, DefaultsAreEveryCaseStagedAndAFixedMix) {
   task.tiny = {{"N", 4}};
   std::vector<std::string> names;
   for (const CaseSpec& spec : seams.cases->cases(task)) names.push_back(spec.name);
-  EXPECT_THAT(names, testing::ElementsAre("full", "tiny", "doubled", "reseeded", "larger", "larger_in_ratio", "precision",
-                                 "uniform", "small", "large", "magnitudes"));
+  EXPECT_THAT(names, testing::ElementsAre("full", "tiny", "doubled", "reseeded", "larger", "larger_in_ratio",
+                                          "precision", "uniform", "small", "large", "magnitudes"));
   EXPECT_EQ(config.verify.tolerance, Tolerance::kTf32);
   EXPECT_EQ(seams.order->next({{Stage::kTinyRun, 0, Rule::kRace}}), std::nullopt);
   EXPECT_EQ(config.data.sampler.type, "fixed_mix");

@@ -207,7 +207,8 @@ struct Combination {
 };
 
 Config config_of(const Combination& on) {
-  Config config = load_config<Config>({}, {cat("data.sampler.adaptive.window=", kWindow)});
+  Config config = load_config<Config>({}, {cat("data.sampler.adaptive.window=", kWindow),
+                                           "cases.multi_input.list=[original, doubled, reseeded, larger, precision]"});
   config.cases.type = on.multi_input ? "multi_input" : "original";
   config.stages.type = on.staged ? "staged" : "all";
   config.data.sampler.type = on.curriculum ? "adaptive" : "fixed_mix";

@@ -25,10 +25,10 @@ struct CaseSpec {
   bool tiny = false;                              // Belongs to tiny_run; all others belong to full_run.
   int64_t input_seeds = 1;                        // How many secret input seeds it is run on.
   std::string values = {};                        // One of kValueTransforms; "" = as get_inputs() draws them.
-  bool other_precision = false;  // Inputs and weights: float32 becomes float16 and the other way round.
-  bool other_scalars = false;  // Floating numbers that get_inputs() gives: three quarters of them.
-  std::string trace = {};      // The case whose trace serves; "" = its own.
-  bool additional = false;     // Skipped where the reference cannot do it.
+  bool other_precision = false;   // Inputs and weights: float32 becomes float16 and the other way round.
+  bool other_scalars = false;     // Floating numbers that get_inputs() gives: three quarters of them.
+  std::string trace = {};         // The case whose trace serves; "" = its own.
+  bool additional = false;        // Skipped where the reference cannot do it.
   std::string not_possible = {};  // Why the task has no such case, known beforehand; "" = it has.
   std::string instead_of = {};    // The case that it stands in for: skipped unless that one is.
 

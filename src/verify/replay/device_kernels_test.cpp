@@ -11,6 +11,7 @@
 #include "verify/judge/error_kernels.h"
 #include "verify/judge/value_marks.h"
 #include "verify/replay/own_kernels.h"
+#include "verify/replay/timing.h"
 
 namespace tritonrl::device_kernels_test {
 namespace {
@@ -19,7 +20,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(OwnKernels, CompileForEveryArchitecture) {
   if (!has_nvrtc()) GTEST_SKIP() << "libnvrtc is not here; tools/setup.sh brings it with torch";
-  EXPECT_EQ(own_program().kernels.size(), 19u);
+  EXPECT_EQ(own_program().kernels.size(), 15u);
   for (int capability : {80, 90, 100}) {
     Cubin cubin = compile_cuda(own_program(), capability, "");
     EXPECT_EQ(cubin.symbols.size(), own_program().kernels.size());
@@ -27,6 +28,18 @@ TEST(OwnKernels, CompileForEveryArchitecture) {
       EXPECT_THAT(cubin.image, testing::HasSubstr(symbol)) << kernel << " for sm_" << capability;
     }
   }
+}
+
+TEST(Timing, RunsAreAlikeWhereOnlyRoundingDiffers) {
+  EXPECT_TRUE(alike_runs({100, 3}, {100.01, 2.999}));
+  EXPECT_TRUE(alike_runs({0, NAN, kInfinity}, {0, NAN, kInfinity}));
+  EXPECT_TRUE(alike_runs({}, {}));
+  EXPECT_FALSE(alike_runs({100}, {NAN})) << "an element that was never written is NaN, and so is the sum";
+  EXPECT_FALSE(alike_runs({NAN}, {100}));
+  EXPECT_FALSE(alike_runs({kInfinity}, {100}));
+  EXPECT_FALSE(alike_runs({100, 3}, {100, 1}));
+  EXPECT_FALSE(alike_runs({1}, {0}));
+  EXPECT_FALSE(alike_runs({1}, {1, 1}));
 }
 
 class DeviceKernels : public testing::Test {
@@ -73,6 +86,19 @@ TEST_F(DeviceKernels, ErrorsAreThoseOfTheCpu) {
       }
     }
   }
+}
+
+TEST_F(DeviceKernels, SpansAreFilledAndNothingBesideThem) {
+  at::Tensor words = at::zeros({5000}, at::TensorOptions("cuda:0").dtype(at::kInt)), expected = words.cpu();
+  Spans spans{};
+  const int64_t begins[] = {1, 700, 3000}, counts[] = {1, 1024, 1999};
+  for (size_t i = 0; i < 3; ++i) {
+    spans.at[i] = reinterpret_cast<CUdeviceptr>(words.data_ptr()) + static_cast<CUdeviceptr>(4 * begins[i]);
+    spans.words[i] = static_cast<uint32_t>(counts[i]);
+    expected.narrow(0, begins[i], counts[i]).fill_(7);
+  }
+  OwnKernels::get().fill(spans, 3, 7);
+  EXPECT_TRUE(words.cpu().equal(expected));
 }
 
 TEST_F(DeviceKernels, MarksShowEveryByte) {

@@ -259,6 +259,7 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, const std::vector<int64_t>& 
   if (precision != Precision::kKernelBench) {
     allow_for_rounding(at, [&](int64_t draws) { return run(false, draws); }, seed, precision, &made);
   }
+  restore_state(at);
   if (zeros > 0 && zeros == reference.size()) made.sound = false;  // No comparison relative to zero says anything.
   return made;
 }
@@ -394,6 +395,7 @@ Json Judge::lint(const Json& question) {
       any = true;
       if (other_inputs) same = same && same_bits(part, beginnings[i]);
     }
+    restore_state(at);
     auto outputs = run_reference(at, seed, false);
     at.own->forget_forward();
     return outputs;

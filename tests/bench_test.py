@@ -250,7 +250,7 @@ class VerifierSteps(unittest.TestCase):
     def test_a_step_that_fails_is_told(self):
         with tempfile.TemporaryDirectory() as folder:  # Without cmake nothing is built.
             for name in ("bash", "git", "python3", "head", "mkdir", "dirname", "cat", "tail", "rm", "find"):
-                os.symlink(shutil.which(name), pathlib.Path(folder) / name)
+                os.symlink(sys.executable if name == "python3" else shutil.which(name), pathlib.Path(folder) / name)
             done, rows = self.run_steps("cases", path=folder)
         self.assertEqual((done.returncode, [row["status"] for row in rows]), (1, ["failed"]))
         self.assertEqual(self.run_steps("nonsense")[0].returncode, 2)

@@ -18,6 +18,9 @@ RIGHT_ONCE = ("accumulator_never_reset", "autotune_grid_of_one_config", "keeps_f
 SEEN_AS = {"pass": "pass", "wrong_output": "wrong_output", "not_finite": "wrong_output", "timeout": "deadline",
            "syntax_error": "compile_error"}
 
+# What the judge's tolerance and the cap on a whole job's memory decide: tests/cases_test.cpp.
+ELSEWHERE = ("tf32", "hoard_memory")
+
 HEAD = """
 import torch
 import torch.nn as nn
@@ -82,6 +85,8 @@ class CaseFiles(WithForkServers):
         paths = sorted(glob.glob(os.path.join(CASES, kind, "*.py")))
         self.assertGreater(len(paths), 9)
         for path in paths:
+            if any(part in path for part in ELSEWHERE):
+                continue
             with self.subTest(os.path.basename(path)):
                 candidate = read(path)
                 head = [line.split(": ", 1)[1] for line in candidate.splitlines()[:3]]

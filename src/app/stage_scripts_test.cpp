@@ -184,6 +184,7 @@ class Actor {
                      {"outputs", ref("float32", 0, 16)},
                      {"inputs_after", Json::array({nullptr})},
                      {"kept", Json::array()},
+                     {"kept", Json::array()},
                      {"programs", 1},
                      {"guards_broken", Json::array()}};
       if (what == "guard broken") header["guards_broken"].push_back(1);

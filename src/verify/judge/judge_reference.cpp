@@ -257,7 +257,8 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, const std::vector<int64_t>& 
     reference[i] = at::Tensor();
   }
   if (precision != Precision::kKernelBench) {
-    allow_for_rounding(at, [&](int64_t draws) { return run(false, draws); }, seed, precision, &made);
+    allow_for_rounding(
+        at, [&](int64_t draws) { return run(false, draws); }, seed, precision, &made);
   }
   restore_state(at);
   if (zeros > 0 && zeros == reference.size()) made.sound = false;  // No comparison relative to zero says anything.

@@ -140,6 +140,7 @@ std::map<int64_t, std::set<std::string>> made_of_weights(const CaseTrace& trace)
 
 // As the recorder noted it, where __init__ was really run.
 void add_notes(const CaseTrace& trace, std::map<int64_t, std::set<std::string>>* made) {
+  if (!trace.notes.is_object()) return;
   const Json computed = trace.notes.value("computed", Json::object());
   for (const TraceParameter& parameter : trace.parameters) {
     if (!computed.is_object() || !computed.contains(parameter.name)) continue;

@@ -151,11 +151,11 @@ class Hostile(WithForkServers):
     def test_own_clock_stands_while_others_have_the_processor(self):
         core = sorted(os.sched_getaffinity(0))[0]
         with busy(core, 4):  # A fifth of it is left.
-            honest = COMPUTE.format(core=core, seconds=0.6)
+            honest = COMPUTE.format(core=core, seconds=0.9)  # Even with half of it, where a scheduler groups the others.
             done, payload = self.send(honest, deadline_s=1.5)
             self.assertEqual(done["status"], "exited")
             self.assertEqual(parse_blob(payload)[0]["failure"]["message"].splitlines()[-1], "RuntimeError: done")
-            self.assertGreater(done["seconds"], 1.3 * done["own_s"])
+            self.assertGreater(done["seconds"], 1.5)
             self.assertLess(done["own_s"], 1.2)
             # One that gets nothing to speak of is not late: this machine is.
             done, _ = self.send(COMPUTE.format(core=core, seconds=60), deadline_s=30, patience_s=1.5)
@@ -169,7 +169,7 @@ class Hostile(WithForkServers):
             done, payload = self.send(hoard.format(children=6, mib=180), memory_bytes=cap, deadline_s=10)
             self.assertEqual((done["status"], payload), ("memory", b""))
             self.assertGreater(done["peak_bytes"], cap)
-            # How far above: it is looked at every 25 ms, and idle processors fill 180 MiB in less.
+            self.assertLess(done["peak_bytes"], 3 * cap)
         for hoard in (CHILDREN_HOARD, FILES_HOARD):
             done, _ = self.send(hoard.format(children=4, mib=40), memory_bytes=cap, deadline_s=10)
             self.assertEqual(done["status"], "exited")

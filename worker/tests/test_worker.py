@@ -16,8 +16,8 @@ CASES = os.path.join(os.path.dirname(WORKER), "tests", "cases")
 SEEN_AS = {"pass": "pass", "wrong_output": "wrong_output", "not_finite": "wrong_output", "timeout": "deadline",
            "syntax_error": "compile_error"}
 
-# What the judge's tolerance and the cap on a whole job's memory decide: tests/cases_test.cpp.
-ELSEWHERE = ("tf32", "hoard_memory")
+# What the judge's tolerance decides: tests/cases_test.cpp.
+ELSEWHERE = ("tf32",)
 
 HEAD = """
 import torch

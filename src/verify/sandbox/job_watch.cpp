@@ -166,8 +166,9 @@ void JobWatch::look() {
   uint64_t files = files_bytes(first_);
   memory_ = bound - std::min(bound, inherited_) + files;
   if (memory_ > cap_) {
-    if (now >= count_again_at_) {
+    if (now >= count_again_at_ || bound > counted_bound_ + cap_ / 4) {  // What grew is not in an old count.
       counted_ = count_pages();
+      counted_bound_ = bound;
       count_again_at_ = now + (monotonic_s() - now) / kCountingShare;
     }
     memory_ = counted_ + files;

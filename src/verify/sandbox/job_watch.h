@@ -5,8 +5,9 @@
 // Memory: limits of a process (RLIMIT_DATA) hold for each process alone. Here the job's processes are counted together,
 // pages that they share once, those that they share with the fork server not at all, with the files of its /tmp on top.
 // The sum of what each has resident is an upper bound and costs microseconds; only where that is too much are the pages
-// counted for real (smaps_rollup, milliseconds). What a process discards of the memory that it began with it may take
-// again once: the count may fall short by that much, never exceed the truth.
+// counted for real (smaps_rollup, milliseconds): a tenth of the time, and whenever the bound has grown by a quarter of
+// the cap. What a process discards of the memory that it began with it may take again once: the count may fall short by
+// that much, never exceed the truth.
 //
 // Time: the job's own clock runs while it computes (as fast as its processes together do) and while it sleeps, not
 // while it could run and has no processor: that is the machine's load, for which nobody is to blame. The kernel tells
@@ -60,7 +61,7 @@ class JobWatch {
   double window_began_;
   double own_s_ = 0;
   double count_again_at_ = 0;
-  uint64_t counted_ = 0;
+  uint64_t counted_ = 0, counted_bound_ = 0;  // Pages as counted last, and the upper bound at that time.
   uint64_t memory_ = 0, peak_ = 0;
 };
 

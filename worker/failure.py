@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Failure: how a job says that the candidate (not we) failed: the rule it broke, where, and what was said about it.
+import errno
 import linecache
 import re
 import sys
 import traceback
 
 MAX_MESSAGE = 2000
+NO_ROOM = (errno.ENOMEM, errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 # The rule that an exception of the module's own code breaks, by phase.
 RAISED_IN = {"import": "import_failed", "init": "init_failed", "forward": "forward_failed"}
 
@@ -94,5 +96,8 @@ def lines_of_causes(texts):
 
 
 def is_out_of_memory(error):
+    """Of memory or of room for files, which lie in memory too: a look from outside may come later than the error."""
     text = said(error)
+    if issubclass(type(error), OSError) and OSError.errno.__get__(error) in NO_ROOM:
+        return True
     return isinstance(error, MemoryError) or "DefaultCPUAllocator" in text or "Cannot allocate memory" in text

@@ -187,7 +187,7 @@ def moved(ref, shift):
 
 def verdict(done, blob):
     if blob is None:
-        return done["status"], done
+        return {"memory": "out_of_memory"}.get(done["status"], done["status"]), done
     return blob["failure"]["outcome"], blob["failure"]
 
 

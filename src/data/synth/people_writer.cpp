@@ -184,6 +184,80 @@ std::string literal_sizes(const TensorGraph& graph, std::string text, const std:
   return text;
 }
 
+// A line of the module's constants: "height, width = 32, 32".
+struct Constant {
+  Words names;
+  std::string value;
+};
+
+// The symbols of a graph: those of its inputs, then those of its weights.
+std::vector<Constant> size_constants(const TensorGraph& graph, const Writing& writing) {
+  std::vector<Constant> out;
+  const Words together = writing.spatial_line ? spatial_symbols(graph) : Words{};
+  for (const std::string& name : symbols_in_order(graph)) {
+    if (!together.empty() && name == together[0]) {
+      Words values;
+      for (const std::string& each : together) values.push_back(cat(graph.symbols.at(each).full));
+      out.push_back({together, join(values, ", ")});
+    } else if (std::find(together.begin(), together.end(), name) == together.end()) {
+      out.push_back({{name}, cat(graph.symbols.at(name).full)});
+    }
+  }
+  return out;
+}
+
+std::string lines_of(const std::vector<Constant>& constants) {
+  std::string out;
+  for (const Constant& constant : constants) out += cat(join(constant.names, ", "), " = ", constant.value, "\n");
+  return out;
+}
+
+// Where a constant stands says nothing about the module. Three orders: sizes, then numbers; what __init__ takes in its
+// order, with the other sizes somewhere in it ("batch_size, in_channels, out_channels, height, width, kernel_size");
+// any. A value follows what it is made of.
+std::vector<Constant> in_order(const std::vector<Constant>& sizes, const std::vector<Constant>& numbers,
+                               const Naming& naming, Rng& rng) {
+  std::vector<Constant> all = sizes;
+  all.insert(all.end(), numbers.begin(), numbers.end());
+  const double kind = rng.uniform();
+  if (kind < 0.2 || all.size() < 2) return all;
+  if (kind < 0.4) {
+    rng.shuffle(all);
+  } else {
+    auto defines = [](const Constant& constant, const std::string& name) {
+      return std::find(constant.names.begin(), constant.names.end(), name) != constant.names.end();
+    };
+    std::vector<Constant> taken;
+    for (const Argument& argument : naming.arguments) {
+      const std::string name = argument.literal.empty() ? shape_text({argument.dim}) : argument.name;
+      auto at = std::find_if(all.begin(), all.end(), [&](const Constant& each) { return defines(each, name); });
+      if (at == all.end()) continue;
+      taken.push_back(std::move(*at));
+      all.erase(at);
+    }
+    // The batch comes first; what else an input has comes behind the arguments' sizes, or behind any of the arguments.
+    const auto own_sizes = std::count_if(taken.begin(), taken.end(), [&](const Constant& each) {
+      return std::any_of(sizes.begin(), sizes.end(), [&](const Constant& size) { return size.names == each.names; });
+    });
+    const auto place = taken.begin() + (kind < 0.75 ? own_sizes : rng.below(static_cast<int64_t>(taken.size()) + 1));
+    all.insert(all.begin() + (all.empty() ? 0 : 1), taken.begin(), place);
+    all.insert(all.end(), place, taken.end());
+  }
+  std::vector<Constant> out;
+  while (!all.empty()) {
+    auto ready = std::find_if(all.begin(), all.end(), [&](const Constant& each) {
+      return std::none_of(all.begin(), all.end(), [&](const Constant& other) {
+        return std::any_of(other.names.begin(), other.names.end(),
+                           [&](const std::string& name) { return replace_word(each.value, name, "") != each.value; });
+      });
+    });
+    CHECK(ready != all.end());
+    out.push_back(std::move(*ready));
+    all.erase(ready);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string people_constructor(const Naming& naming, const Writing& writing, const std::string& body) {
@@ -224,28 +298,17 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   // --- __init__.
   Words given;
   std::vector<Described> described;
-  std::string constants, kept;
+  std::string kept;
+  std::vector<Constant> sizes = size_constants(graph, writing), numbers;
   std::set<std::string> constant_names;
-  const Words together = writing.spatial_line ? spatial_symbols(graph) : Words{};
-  for (const std::string& name : symbols_in_order(graph)) {
-    constant_names.insert(name);
-    bool first = !together.empty() && name == together[0];
-    if (first) {
-      Words values;
-      for (const std::string& each : together) values.push_back(cat(graph.symbols.at(each).full));
-      constants += cat(join(together, ", "), " = ", join(values, ", "), "\n");
-    } else if (std::find(together.begin(), together.end(), name) == together.end()) {
-      constants += cat(name, " = ", graph.symbols.at(name).full, "\n");
-    }
-  }
-  std::string numbers;
+  for (const Constant& size : sizes) constant_names.insert(size.names.begin(), size.names.end());
   for (size_t i = 0; i < naming.arguments.size(); ++i) {
     const Argument& argument = naming.arguments[i];
     if (i >= naming.given) {  // Left to its default value.
     } else if (argument.literal.empty()) {
       given.push_back(shape_text({argument.dim}));
     } else if (writing.scalars_named && argument.literal != "None" && constant_names.insert(argument.name).second) {
-      numbers += cat(argument.name, " = ", argument.literal, "\n");
+      numbers.push_back({{argument.name}, argument.literal});
       given.push_back(argument.name);
     } else {
       given.push_back(argument.literal);
@@ -253,7 +316,6 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
     described.push_back(describe_argument(argument.name, argument.type, argument.preset, rng));
     if (is_read(naming, argument, body)) kept += cat("        self.", argument.name, " = ", argument.name, "\n");
   }
-  constants += numbers;
   std::string layers;
   for (const std::string& line : naming.state) layers += cat("        ", line, "\n");
   for (const std::string& line : naming.rest) layers += cat("        ", line, "\n");
@@ -277,7 +339,8 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   static const Words kHeadings = {"# Sizes", "# Problem size", "# configuration", "# Shapes of the inputs",
                                   "# Settings"};
   bool tuple = writing.sizes == Writing::Sizes::kTuple, literal = tuple || writing.sizes == Writing::Sizes::kLiteral;
-  if (literal) constants = literal_sizes(graph, numbers);
+  std::string constants =
+      literal ? literal_sizes(graph, lines_of(numbers)) : lines_of(in_order(sizes, numbers, naming, rng));
   const Shape& shape = graph[naming.inputs[0]].shape;
   tuple = tuple && shape.size() >= 2 && shape[0].text != shape[1].text && graph.symbols.count(shape[0].text);
   const std::string sizes_behind = tuple ? shape_text({shape.begin() + 1, shape.end()}) : "";

@@ -177,7 +177,8 @@ std::string shape_words(const Shape& shape) {
 std::string class_sentence(const TensorGraph& graph, Writing::Docs docs, Rng& rng) {
   static const Words subjects = {"Module that",    "A module which",       "A small network that", "Layer that",
                                  "This model",     "Reference module; it", "A block that",         "Network that",
-                                 "nn.Module that", "A compact model that", "Toy model; it",        "Component that"};
+                                 "nn.Module that", "A compact model that", "Toy model; it",        "Component that",
+                                 "Model that",     "Model which",          "Simple module that",   "A model that"};
   static const Words verbs = {"computes", "applies", "runs", "performs", "chains", "evaluates", "does", "consists of"};
   static const Words nominal = {"Implements ", "Computes ", "", "Combines ", "Forward of ", "Benchmark for "};
   static const Words tails = {"",

@@ -50,8 +50,15 @@ Words role_at(size_t rank, size_t place) {
       {{"batch_size", "batch", "num_batches"},
        {"seq_len", "channels", "sequence_length", "dim1", "num_tokens"},
        {"hidden_size", "dim", "embed_dim", "features", "dim2", "d_model", "length"}},
-      {{"batch_size", "batch"}, {"channels", "in_channels", "num_channels"}, {"height", "dim1"}, {"width", "dim2"}},
-      {{"batch_size", "batch"}, {"channels", "in_channels"}, {"depth"}, {"height"}, {"width"}},
+      {{"batch_size", "batch"},
+       {"channels", "in_channels", "num_channels", "features"},
+       {"height", "height", "dim1", "height_in", "H"},
+       {"width", "width", "dim2", "width_in", "W"}},
+      {{"batch_size", "batch"},
+       {"channels", "in_channels"},
+       {"depth", "depth", "depth_in", "D"},
+       {"height", "height", "height_in", "H"},
+       {"width", "width", "width_in", "W"}},
   };
   if (rank == 0 || rank > roles.size()) return {"dim"};
   return roles[rank - 1][place];

@@ -40,6 +40,34 @@ std::string signature(const std::string& text, const std::string& type) {
   return text.substr(begin + 13, text.find("):\n", begin) - begin - 13);
 }
 
+// A model of the stream must not learn from a constant's place what a layer is: people write sizes before, between and
+// behind what __init__ takes.
+TEST(Writing, ConstantsStandInEveryOrder) {
+  SynthConfig config;
+  config.layer_share = 1;
+  auto line_of = [](const std::string& source, const char* pattern) {
+    std::smatch match;
+    return std::regex_search(source, match, std::regex(pattern)) ? match.position() : -1;
+  };
+  int outputs_first = 0, window_first = 0, outputs = 0, windows = 0;
+  for (const Task& task : drawn(config, 1500)) {
+    const auto image = line_of(task.source, "\\n(height|depth)[a-z_, ]* = [0-9]");
+    const auto channels = line_of(task.source, "\\n(out_channels|channels_out|num_filters) = [0-9]");
+    const auto window = line_of(task.source, "\\nkernel_size = [(0-9]");
+    if (image < 0) continue;
+    outputs += channels >= 0;
+    outputs_first += channels >= 0 && channels < image;
+    windows += window >= 0;
+    window_first += window >= 0 && window < image;
+  }
+  ASSERT_GT(outputs, 50);
+  ASSERT_GT(windows, 50);
+  EXPECT_GT(outputs_first, outputs / 3);
+  EXPECT_LT(outputs_first, outputs * 9 / 10);
+  EXPECT_GT(window_first, windows / 12);
+  EXPECT_LT(window_first, windows / 2);
+}
+
 TEST(Writing, EveryHabitOccursAndNoneAlways) {
   struct Habit {
     const char* what;

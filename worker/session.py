@@ -27,9 +27,13 @@ OPTIONS = ALWAYS + ("enable_fp_fusion", "enable_reflect_ftz", "launch_cooperativ
 current = None  # The Session of the job at hand.
 
 
+def _flat(kind):
+    return "(" + ";".join(map(_flat, kind)) + ")" if isinstance(kind, tuple) else str(kind)
+
+
 def flat_signature(signature):
-    return [str(kind) if not isinstance(kind, tuple) else "(" + ";".join(map(str, kind)) + ")"
-            for kind in signature.values()]
+    """Types by parameter; a tuple's as "(*fp32;(i32;constexpr))"."""
+    return [_flat(kind) for kind in signature.values()]
 
 
 def cubin_entry(kernel, signature, constants, metadata):

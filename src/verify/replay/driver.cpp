@@ -159,16 +159,13 @@ void CudaLauncher::launch(const TraceCubin& cubin, const TraceChoice& choice,
                           const std::vector<LaunchArgument>& arguments) {
   int64_t programs = choice.grid[0] * choice.grid[1] * choice.grid[2];
   if (programs == 0) return;
-  if (arguments.size() != cubin.signature.size()) {
-    throw ReplayFailure{{Rule::kForgedResult, "a launch has other arguments than its kernel"}};
-  }
   const CudaDriver& driver = CudaDriver::get();
   Loaded& loaded = load(cubin);
   std::vector<Packed> packed;
   packed.reserve(arguments.size() + 2);
   size_t next_descriptor = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& type = cubin.signature[i];
+    const std::string& type = arguments[i].type;
     if (type == "constexpr") continue;
     if (is_descriptor(type) != (arguments[i].value->kind == TraceArg::Kind::kDescriptor)) {
       throw ReplayFailure{{Rule::kForgedResult, "a descriptor where a kernel takes none, or the other way round"}};

@@ -411,20 +411,55 @@ void Tape::launch(size_t index) {
   if (!options_.launcher || options_.in_double) fail(Rule::kNotReplayable, "Triton launches need a GPU");
   const TraceChoice& choice = step.choices.at(choices_[index]);
   if (choice.cubin < 0) fail(Rule::kForgedResult, "a launch without a cubin");
-  std::vector<LaunchArgument> arguments;
-  for (const auto& [name, arg] : choice.args) {
-    LaunchArgument one{arg.kind == TraceArg::Kind::kTensor || arg.kind == TraceArg::Kind::kDescriptor, {}, &arg};
-    if (one.is_tensor) one.tensor = value(arg.number);
-    arguments.push_back(std::move(one));
-  }
+  const TraceCubin& cubin = file_.cubins[static_cast<size_t>(choice.cubin)];
   try {
-    options_.launcher->launch(file_.cubins[static_cast<size_t>(choice.cubin)], choice, arguments);
+    if (choice.args.size() != cubin.signature.size()) {
+      fail(Rule::kForgedResult, "a launch has other arguments than its kernel");
+    }
+    std::vector<LaunchArgument> arguments;
+    for (size_t i = 0; i < choice.args.size(); ++i) {
+      for (TypedArgument& each : taken_apart(choice.args[i].second, cubin.signature[i])) {
+        const TraceArg::Kind kind = each.value->kind;
+        LaunchArgument one{kind == TraceArg::Kind::kTensor || kind == TraceArg::Kind::kDescriptor,
+                           {},
+                           each.value,
+                           std::move(each.type)};
+        if (one.is_tensor) one.tensor = value(each.value->number);
+        arguments.push_back(std::move(one));
+      }
+    }
+    options_.launcher->launch(cubin, choice, arguments);
     if (careful_) options_.launcher->wait();
   } catch (ReplayFailure& failure) {
     failure.finding.told.kernel = file_.kernels[static_cast<size_t>(step.kernel)].name;
     failure.finding.told.line = std::max<int64_t>(step.line, 0);
     throw;
   }
+}
+
+std::vector<TypedArgument> taken_apart(const TraceArg& arg, const std::string& type) {
+  if (type.empty() || type[0] != '(') return {{&arg, type}};
+  if (type.back() != ')' || arg.kind != TraceArg::Kind::kList) {
+    fail(Rule::kForgedResult, "a tuple where a kernel takes none, or the other way round");
+  }
+  std::vector<TypedArgument> out;
+  size_t next = 0, begin = 1;
+  int depth = 0;
+  for (size_t i = 1; i < type.size(); ++i) {
+    const bool last = i + 1 == type.size();
+    if (!last && (type[i] != ';' || depth > 0)) {
+      depth += type[i] == '(' ? 1 : type[i] == ')' ? -1 : 0;
+      continue;
+    }
+    if (last && i == begin && next == 0) break;  // An empty tuple.
+    const std::string part = type.substr(begin, i - begin);
+    if (next == arg.list.size()) fail(Rule::kForgedResult, "a tuple that is shorter than its kernel's");
+    if (part.rfind("tensordesc", 0) == 0) fail(Rule::kNotReplayable, "a descriptor in a tuple");
+    for (TypedArgument& each : taken_apart(arg.list[next++], part)) out.push_back(std::move(each));
+    begin = i + 1;
+  }
+  if (next != arg.list.size()) fail(Rule::kForgedResult, "a tuple that is longer than its kernel's");
+  return out;
 }
 
 }  // namespace tritonrl

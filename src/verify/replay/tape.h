@@ -41,12 +41,23 @@ struct LaunchArgument {
   bool is_tensor = false;
   at::Tensor tensor;
   const TraceArg* value = nullptr;  // Anything but a tensor.
+  std::string type;                 // "*fp32", "i32", "constexpr", ...
 };
+
+// An argument and its type in a cubin's signature, those of a tuple one by one.
+struct TypedArgument {
+  const TraceArg* value = nullptr;
+  std::string type;
+};
+
+// What a kernel takes of `arg`, in order: itself, or what a tuple is made of, however deep. Throws ReplayFailure where
+// argument and type do not belong together and for a descriptor in a tuple.
+std::vector<TypedArgument> taken_apart(const TraceArg& arg, const std::string& type);
 
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  // `arguments` by place in choice.args. Queues the launch; throws ReplayFailure.
+  // `arguments` in the order of choice.args, tuples taken apart. Queues the launch; throws ReplayFailure.
   virtual void launch(const TraceCubin& cubin, const TraceChoice& choice,
                       const std::vector<LaunchArgument>& arguments) = 0;
   // Waits for all queued work; throws ReplayFailure when it failed.

@@ -124,7 +124,7 @@ struct TraceKernel {
 struct TraceCubin {
   int64_t kernel = 0;
   std::string function;                // Entry point in the image.
-  std::vector<std::string> signature;  // "*fp32", "i32", "constexpr", ...
+  std::vector<std::string> signature;  // "*fp32", "i32", "constexpr", "(*fp32;(i32;constexpr))" for a tuple, ...
   NamedArgs constants;
   int64_t num_warps = 0, num_stages = 0, num_ctas = 1;
   std::array<int64_t, 3> cluster{1, 1, 1};

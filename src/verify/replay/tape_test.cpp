@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Arguments of a launch against the signature of its kernel: tuples, however deep, and those that do not fit.
 #include "verify/replay/tape.h"
 
 #include <gtest/gtest.h>

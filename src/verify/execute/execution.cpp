@@ -186,24 +186,27 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
   return why.empty() ? Finding() : Finding(Rule::kForgedResult, why);
 }
 
-// Asked of what the compiler made of the kernels: their text may say anything. Where those of a case were not compiled,
-// those of the original stand for them.
+// Asked of what the compiler made of the kernels: their text may say anything. Where not all of a case's were compiled,
+// those of the original stand for the others.
 Products Execution::multiplies(const CaseSpec& spec) const {
   if (!has_products(*reference_trace(spec))) return Products::kNone;
+  bool rounded = false, in_tf32 = false;
   for (const CaseTrace* trace : {trace_.find(spec.recorded_as()), trace_.find(cases_[0].name)}) {
-    bool compiled = false, rounded = false, in_tf32 = false;
+    bool complete = trace != nullptr;
     for (const TraceStep& step : trace ? trace->tape : std::vector<TraceStep>()) {
       for (const TraceChoice& choice : step.choices) {
         auto index = static_cast<size_t>(choice.spec);
-        if (index >= kernels_.size() || !kernels_[index]) continue;
-        compiled = true;
+        if (index >= kernels_.size() || !kernels_[index]) {
+          complete = false;
+          continue;
+        }
         in_tf32 |= kernels_[index]->in_tf32;
         rounded |= kernels_[index]->rounds_products && !kernels_[index]->in_tf32;
       }
     }
-    if (compiled) return rounded ? Products::kRounded : in_tf32 ? Products::kTf32 : Products::kNone;
+    if (complete) break;
   }
-  return Products::kNone;
+  return rounded ? Products::kRounded : in_tf32 ? Products::kTf32 : Products::kNone;
 }
 
 Finding Execution::begin() { return end(executor_->begin(*reference_, trace_, kernels_)); }

@@ -65,6 +65,7 @@ TEST(AppConfig, TyposAndContradictionsAreRefused) {
   EXPECT_THAT(error({"data.feedback_chars=10"}), HasSubstr("feedback_chars"));
   EXPECT_THAT(error({"data.verify_share=0"}), HasSubstr("verify_share"));
   EXPECT_THAT(error({"data.synth.repeats=0"}), HasSubstr("repeats"));
+  EXPECT_THAT(error({"data.synth.products=tf32"}), HasSubstr("verify.tolerance: fp32 rejects"));
   EXPECT_THAT(error({"eval.sampling.top_p=0"}), HasSubstr("top_p must lie in (0, 1]"));
 }
 

@@ -144,6 +144,11 @@ void Config::validate() const {
     throw usage_error("checkpoint.best_by: heldout without evaluations to choose by", "", "eval.every: 5, say");
   }
   if (!sft.enabled && rl.steps == 0) throw usage_error("nothing to do: sft is off and rl.steps is 0");
+  if (data.synth.products == graphs::ProductStyle::kTf32 && verify.tolerance != Tolerance::kTf32) {
+    throw usage_error(
+        cat("data.synth.products: tf32 makes solutions that verify.tolerance: ", name_of(verify.tolerance), " rejects"),
+        "", "verify.tolerance: tf32, or data.synth.products: ieee");
+  }
   if (data.train.stream > 0 && (sft.epochs > 1 || sft.updates > 0 || sft.max_steps > 0 || sft.batch_size < 1)) {
     throw usage_error("data.train.stream gives every example once, sft.batch_size at a time",
                       "sft.epochs, sft.updates, sft.max_steps, sft.batch_size",

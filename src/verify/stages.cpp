@@ -51,6 +51,7 @@ void VerifyConfig::validate() const {
     throw usage_error("deadlines of verify must be positive");
   }
   if (gpus < -1) throw usage_error("verify.gpus must be -1 (all), 0 (none) or a number");
+  if (judges_per_gpu < 1 || judges_per_gpu > 8) throw usage_error("verify.judges_per_gpu must be 1 to 8");
   if (memory_mb < 256) throw usage_error("verify.memory_mb must be at least 256");
   if (max_programs < 1) throw usage_error("verify.max_programs must be positive");
   auto skipped = [&](Stage stage) { return std::ranges::count(skip_stages, stage) > 0; };

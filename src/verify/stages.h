@@ -46,6 +46,7 @@ struct VerifyConfig {
   double reference_deadline_s = 120;  // For a reference, which is trusted more.
   double time_deadline_s = 60;
   int64_t gpus = -1;              // How many GPUs to verify on; -1 = all there are, 0 = none.
+  int64_t judges_per_gpu = 1;     // Candidates that run on a GPU beside each other.
   int64_t memory_mb = 4096;       // Per sandboxed job, all its processes and files, beyond what it starts with.
   int64_t max_programs = 200000;  // Program instances in one interpreted trace (about 1 ms each).
   bool allow_weaker_sandbox = false;
@@ -72,6 +73,10 @@ struct VerifyConfig {
     v.renamed("oracle_deadline_s", "verify.reference_deadline_s");
     v("time_deadline_s", time_deadline_s, "seconds for time");
     v("gpus", gpus, "GPUs to verify on: -1 = all there are; 0 = none, correctness is decided by the interpreter");
+    v("judges_per_gpu", judges_per_gpu,
+      "candidates that run on a GPU beside each other, each with processes of its own (about 2 GB); one that is timed "
+      "has "
+      "it alone");
     v("memory_mb", memory_mb, "MiB a sandboxed job, all its processes and files together, may hold");
     v("max_programs", max_programs, "program instances one interpreted trace may launch");
     v("allow_weaker_sandbox", allow_weaker_sandbox, "continue where the sandbox is incomplete; verdicts say so");

@@ -52,10 +52,12 @@ std::vector<std::string> chosen_gpus(int64_t wanted) {
   return devices;
 }
 
-// One judge per GPU; without any, enough on the processor for so many candidates at a time.
+// Judges of each GPU; without any, enough on the processor for so many candidates at a time.
 std::unique_ptr<JudgeSlots> open_judges(const std::vector<std::string>& gpus, const VerifyConfig& config,
                                         int64_t workers, std::shared_ptr<const TimingProtocol> timing) {
-  if (!gpus.empty()) return JudgeSlots::open({gpus, std::move(timing)});
+  std::vector<std::string> devices;  // Each GPU in turn, so that all of them get work first.
+  for (int64_t i = 0; i < config.judges_per_gpu; ++i) devices.insert(devices.end(), gpus.begin(), gpus.end());
+  if (!gpus.empty()) return JudgeSlots::open({devices, std::move(timing)});
   auto count = static_cast<size_t>((workers + kWorkersPerJudge - 1) / kWorkersPerJudge);
   return JudgeSlots::open({std::vector<std::string>(count, "cpu"), nullptr, false, config.memory_mb << 20});
 }

@@ -19,12 +19,26 @@ SharedDevice::Use::Use(SharedDevice* device) : device_(device) {
   ++device_->users_;
 }
 
+void SharedDevice::leave() {
+  std::lock_guard lock(mutex_);
+  --users_;
+  begin_round_if_quiet();
+  changed_.notify_all();
+}
+
 SharedDevice::Use::~Use() {
+  if (device_) device_->leave();
+}
+
+SharedDevice::Turn::Turn(SharedDevice* device) : device_(device) {
   if (!device_) return;
-  std::lock_guard lock(device_->mutex_);
-  --device_->users_;
-  device_->begin_round_if_quiet();
-  device_->changed_.notify_all();
+  std::unique_lock lock(device_->mutex_);
+  device_->changed_.wait(lock, [&] { return !device_->measured_ && !device_->in_round_ && device_->waiting_ == 0; });
+  ++device_->users_;
+}
+
+SharedDevice::Turn::~Turn() {
+  if (device_) device_->leave();
 }
 
 void SharedDevice::Use::give_way() {

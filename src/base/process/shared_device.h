@@ -4,6 +4,7 @@
 // A user (the sampler, the trainer) holds the device and gives way between two of its steps, when nothing of it runs
 // there. Once all users do, the measurements (timings of kernels) that wait have the device one after the other; then
 // each user takes at least one step before the next of them: neither side can starve the other.
+// What comes and goes (the runs of candidates) takes a Turn for each of its steps, and measurements go first.
 // Thread rule: any threads; a Use belongs to one. A thread has one Use of a device at a time and waits for no other
 // user while it has it.
 #pragma once
@@ -34,6 +35,18 @@ class SharedDevice {
     double seconds_given_ = 0;
   };
 
+  // Of one step: blocks while a measurement waits or is under way. A null device costs nothing.
+  class Turn {
+   public:
+    explicit Turn(SharedDevice* device);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    SharedDevice* device_;
+  };
+
   // Of a measurement: blocks until the device is quiet, which it is as long as this lives. A null device costs nothing.
   class Quiet {
    public:
@@ -47,6 +60,7 @@ class SharedDevice {
 
  private:
   void begin_round_if_quiet();
+  void leave();
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -75,6 +75,56 @@ TEST(SharedDevice, AMeasurementWaitsForItsTurnOrForTheEnd) {
   }
 }
 
+// Turns of some threads and measurements of others: never at once, and a measurement that waits is next.
+TEST(SharedDevice, TurnsAndMeasurementsNeverMeet) {
+  SharedDevice device;
+  std::atomic<int> turning{0}, measuring{0}, overlaps{0}, together{0}, measured{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      while (measured < 30) {
+        SharedDevice::Turn turn(&device);
+        together += ++turning > 1;
+        overlaps += measuring;
+        std::this_thread::sleep_for(200us);
+        overlaps += measuring;
+        --turning;
+      }
+    });
+  }
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 15; ++i) {
+        SharedDevice::Quiet quiet(&device);
+        overlaps += measuring++ + turning;
+        std::this_thread::sleep_for(100us);
+        overlaps += turning;
+        --measuring;
+        ++measured;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(overlaps, 0);
+  EXPECT_GT(together, 0);  // Turns do not wait for each other.
+  EXPECT_EQ(measured, 30);
+}
+
+TEST(SharedDevice, ATurnWaitsWhileAMeasurementDoes) {
+  SharedDevice device;
+  std::optional<SharedDevice::Use> use(std::in_place, &device);
+  auto measurement = std::async(std::launch::async, [&] {
+    SharedDevice::Quiet quiet(&device);
+    std::this_thread::sleep_for(20ms);
+  });
+  std::this_thread::sleep_for(20ms);
+  auto turn = std::async(std::launch::async, [&] { SharedDevice::Turn turn(&device); });
+  EXPECT_EQ(turn.wait_for(30ms), std::future_status::timeout);
+  use.reset();
+  EXPECT_EQ(turn.wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(measurement.wait_for(10s), std::future_status::ready);
+}
+
 TEST(SharedDevice, WithoutAnotherUserNobodyWaits) {
   SharedDevice device;
   { SharedDevice::Quiet quiet(&device); }

@@ -164,13 +164,14 @@ std::optional<Task> GraphStream::draw(bool single, Rng draws, int64_t& excluded_
   Style style = config_.solutions == SolutionStyle::kSettled && !draw.plain
                     ? settled_style(draw.gpu_sizes)
                     : draw_style(draw.plain, draw.gpu_sizes, draws.at("style"));
+  style.tf32 = config_.products == ProductStyle::kTf32;
   if (draw.plain || config_.writing == WritingStyle::kBare) {
     Naming naming = name_everything(*graph, draw.plain, draws.at("names"));
     task.solution = triton_solution(*graph, naming, style);
     task.source = torch_source(*graph, naming, draws.at("source"));
   } else {
     Writing writing = draw_writing(draws.at("writing"));
-    graph = with_named_members(with_named_sizes(*graph, writing, draws.at("sizes")), draws.at("members"));
+    graph = with_named_members(with_named_sizes(*graph, writing, draws.at("sizes")), writing, draws.at("members"));
     draw_schedule(style, draw.gpu_sizes, draws.at("schedule"));
     writing.pools_kept = style.read_modules;
     Naming naming = name_as_people(*graph, writing, draws.at("names"));

@@ -35,6 +35,8 @@ enum class SynthStyle { kVaried, kPlain };
 constexpr auto enum_names(SynthStyle) { return std::array{"varied", "plain"}; }
 enum class SolutionStyle { kVaried, kSettled };
 constexpr auto enum_names(SolutionStyle) { return std::array{"varied", "settled"}; }
+enum class ProductStyle { kIeee, kTf32 };
+constexpr auto enum_names(ProductStyle) { return std::array{"ieee", "tf32"}; }
 enum class SizeRange { kSmall, kGpu };
 constexpr auto enum_names(SizeRange) { return std::array{"small", "gpu"}; }
 
@@ -54,6 +56,7 @@ struct SynthConfig {
   bool by_weight = false;  // Level 1: operators as often as their weights say, on inputs that they take.
   int64_t repeats = 1;     // How often a graph may come.
   SolutionStyle solutions = SolutionStyle::kVaried;  // Of varied tasks.
+  ProductStyle products = ProductStyle::kIeee;       // Of float32, in solutions.
   bool only_covered = false;                         // Leave out tasks without a solution.
   std::vector<std::string> leave_out;                // Operators that no task has, in no place.
   template <class V>
@@ -79,6 +82,10 @@ struct SynthConfig {
       "so that what few inputs suit is rare");
     v("solutions", solutions,
       "of varied tasks: varied = in many hands; settled = always the same fast way, only schedules differ");
+    v("products", products,
+      "of float32, in solutions: ieee = exact, right under every verify.tolerance; tf32 = tl.dot's own, several times "
+      "as "
+      "fast on a GPU, wrong under verify.tolerance fp32");
     v("repeats", repeats, "how often the same graph may come, each time with other sizes, names and text");
     v("only_covered", only_covered, "leave out tasks that have no solution");
     v("leave_out", leave_out, "operators or families that are never drawn, alone or in a graph: held out entirely");

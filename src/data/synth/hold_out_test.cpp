@@ -83,7 +83,8 @@ TEST(LeaveOut, NoTaskHasTheOperatorsAloneOrInAGraph) {
   for (const Task& task : tasks) {
     EXPECT_EQ(task.name.find("swiglu"), std::string::npos) << "a named fusion with a silu";
     const std::string code = std::regex_replace(task.source, std::regex("\"\"\"[^\"]*\"\"\""), "");
-    EXPECT_EQ(code.find("softmax"), std::string::npos) << "but for docstrings that lie: " << task.source;
+    // A call of it: "softmax_scale" is what attention's number is called.
+    EXPECT_FALSE(std::regex_search(code, std::regex("[Ss]oft(max|min)[12]?d?\\("))) << task.source;
   }
 }
 

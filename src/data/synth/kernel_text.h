@@ -146,9 +146,9 @@ void store_all(KernelText& kernel, const KernelPlan& plan, const Place& place, c
 
 // Whether a node is in memory when kernel `kernel` runs; else reading it computes it.
 bool in_memory(const FileText& file, int kernel, int node);
-// "acc = tl.dot(..)" of two tiles, as exact as their type; and an operand's tile: as it lies in memory where it can be
-// (`raw`: in its own type), else computed and masked.
-std::string dot_line(Type type, const std::string& a, const std::string& b, bool raw);
+// "acc = tl.dot(..)" of two tiles, as exact as their type or as the style has it; and an operand's tile: as it lies in
+// memory where it can be (`raw`: in its own type), else computed and masked.
+std::string dot_line(const Style& style, Type type, const std::string& a, const std::string& b, bool raw);
 std::string tile_of(KernelText& kernel, int node, const Place& place, bool raw, const std::string& stem);
 
 // Writers of triton_products.cpp and triton_windows.cpp, as write_kernel().

@@ -99,6 +99,7 @@ class Namer {
                                                {"inp", "aux", "extra", "rest"}};
     static const Words kStems = {"h", "t", "out", "v", "y_", "hidden", "result"};
     Words names = rng_.pick(kInputs);
+    if (writing_.conventional) names = kInputs[product_of_inputs(graph_) != nullptr && flag(0.8) ? 4 : 0];
     bool loss = std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [](const Node& n) {
       return n.kind == Node::Kind::kCompute && n.op->family == "loss" && n.op->then_mean;
     });
@@ -140,7 +141,7 @@ class Namer {
   std::string number_argument(const std::string& wanted, const std::string& literal, bool kept_on_self = false) {
     std::string& name = numbers_[wanted + "=" + literal];
     if (name.empty()) {
-      name = flag(0.06) ? invented_name(rng_) : wanted;
+      name = flag(writing_.conventional ? 0.01 : 0.06) ? invented_name(rng_) : wanted;
       auto used = [&] {
         return sizes_.count(name) || arguments_.count(name) || (kept_on_self && members_.count(name));
       };
@@ -250,8 +251,9 @@ class Namer {
     if (node.op->family == "loss" && flag(0.6)) name = flag(0.5) ? "loss_fn" : "criterion";
     static const Words kPools = {"pool", "pool", "pool1", "maxpool", "max_pool", "avg_pool", "pooling", "downsample"};
     if (node.op->family == "pool" && flag(0.7)) name = rng_.pick(kPools);
-    if (flag(0.1)) name = invented_name(rng_);
-    if (node.op->family == "elementwise" && flag(0.25)) name = rng_.pick(kOthers);
+    if (node.op->name.rfind("adaptive_avg", 0) == 0 && flag(0.4)) name = "global_avg_pool";
+    if (flag(writing_.conventional ? 0.01 : 0.1)) name = invented_name(rng_);
+    if (node.op->family == "elementwise" && !writing_.conventional && flag(0.25)) name = rng_.pick(kOthers);
     if (module.rfind("nn.Flatten", 0) == 0) name = "flatten";
     return free_name(name, members_);
   }
@@ -332,7 +334,7 @@ class Namer {
       std::string value = python_float(rng_.pick(std::vector<double>{0.5, 2.0, 1.5, 0.1, 3.0}));
       if (flag(writing_.arguments)) value = number_argument(node.member, value);
       tensor = flag(0.6) ? cat("torch.tensor(", value, type, ")") : cat("torch.ones(1", type, ") * ", value);
-    } else if (writing_.arguments > 0 && flag(0.7)) {
+    } else if (writing_.arguments > 0 && flag(writing_.conventional ? 0.9 : 0.7)) {
       std::string shape = cat("(", shape_text(node.shape), node.shape.size() == 1 ? ",)" : ")");
       tensor =
           cat(flag(0.85) ? "torch.randn(" : "torch.ones(", number_argument(node.member + "_shape", shape), type, ")");

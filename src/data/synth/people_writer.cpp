@@ -214,12 +214,13 @@ std::string lines_of(const std::vector<Constant>& constants) {
 
 // Where a constant stands says nothing about the module. Three orders: sizes, then numbers; what __init__ takes in its
 // order, with the other sizes somewhere in it ("batch_size, in_channels, out_channels, height, width, kernel_size");
-// any. A value follows what it is made of.
+// any (but where written conventionally). A value follows what it is made of.
 std::vector<Constant> in_order(const std::vector<Constant>& sizes, const std::vector<Constant>& numbers,
-                               const Naming& naming, Rng& rng) {
+                               const Naming& naming, bool conventional, Rng& rng) {
   std::vector<Constant> all = sizes;
   all.insert(all.end(), numbers.begin(), numbers.end());
-  const double kind = rng.uniform();
+  double kind = rng.uniform();
+  if (conventional) kind = 0.4 + 0.6 * kind;
   if (kind < 0.2 || all.size() < 2) return all;
   if (kind < 0.4) {
     rng.shuffle(all);
@@ -339,8 +340,8 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   static const Words kHeadings = {"# Sizes", "# Problem size", "# configuration", "# Shapes of the inputs",
                                   "# Settings"};
   bool tuple = writing.sizes == Writing::Sizes::kTuple, literal = tuple || writing.sizes == Writing::Sizes::kLiteral;
-  std::string constants =
-      literal ? literal_sizes(graph, lines_of(numbers)) : lines_of(in_order(sizes, numbers, naming, rng));
+  std::string constants = literal ? literal_sizes(graph, lines_of(numbers))
+                                  : lines_of(in_order(sizes, numbers, naming, writing.conventional, rng));
   const Shape& shape = graph[naming.inputs[0]].shape;
   tuple = tuple && shape.size() >= 2 && shape[0].text != shape[1].text && graph.symbols.count(shape[0].text);
   const std::string sizes_behind = tuple ? shape_text({shape.begin() + 1, shape.end()}) : "";

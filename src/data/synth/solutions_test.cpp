@@ -192,6 +192,25 @@ TEST(Settled, LongRowsAreOneKernel) {
   EXPECT_GT(looped, 40);
 }
 
+TEST(Settled, ProductsAreAsAsked) {
+  SynthConfig config = settled();
+  config.sizes = SizeRange::kGpu;
+  config.operators = {"matmul", "linear", "conv2d", "conv_transpose2d"};
+  auto lines = [&](const std::string& wanted) {
+    int64_t found = 0;
+    for (const Task& task : make(config, 60)) {
+      for (const std::string& line : split(task.solution, '\n')) found += line.find(wanted) != std::string::npos;
+    }
+    return found;
+  };
+  const int64_t products = lines("acc = tl.dot(");
+  EXPECT_GT(products, 30);
+  EXPECT_EQ(lines("input_precision=\"ieee\""), products);
+  config.products = ProductStyle::kTf32;
+  EXPECT_EQ(lines(", acc)"), products);
+  EXPECT_EQ(lines("input_precision"), 0);
+}
+
 TEST(Settled, OperatorsComeByTheirWeight) {
   SynthConfig config = settled();
   config.level1_share = 1;

@@ -14,8 +14,8 @@ bool in_memory(const FileText& file, int kernel, int id) {
   return file.plan.graph[id].kind != Node::Kind::kCompute || (home >= 0 && home < kernel);
 }
 
-std::string dot_line(Type type, const std::string& a, const std::string& b, bool raw) {
-  if (raw && is_half(type)) return cat("acc = tl.dot(", a, ", ", b, ", acc)");
+std::string dot_line(const Style& style, Type type, const std::string& a, const std::string& b, bool raw) {
+  if (style.tf32 || (raw && is_half(type))) return cat("acc = tl.dot(", a, ", ", b, ", acc)");
   return cat("acc = tl.dot(", a, ", ", b, ", acc, input_precision=\"ieee\")");
 }
 
@@ -99,7 +99,7 @@ std::string gemm_kernel(FileText& file, int index, std::vector<std::string>& hos
   b_place.at.push_back(by_n ? kc : nc);
   bool raw = in_memory(file, index, x) && in_memory(file, index, y) && graph[x].type == graph[y].type;
   std::string a = tile_of(kernel, x, a_place, raw, "a_tile"), b = tile_of(kernel, y, b_place, raw, "b_tile");
-  kernel.line(dot_line(graph[x].type, a, b, raw));
+  kernel.line(dot_line(file.style, graph[x].type, a, b, raw));
   kernel.close();
   Place out;
   out.at = row_coords;

@@ -247,7 +247,7 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   const Shape& from = graph[node.operands[0]].shape;
   KernelText kernel(file, index, kernel_name(file, plan, "conv_kernel"));
   auto read = file.windows.find(plan.anchor);
-  std::string bm = kernel.constant("BM", cat(file.style.tile * 2)),
+  std::string bm = kernel.constant("BM", cat(file.style.conv_rows())),
               bn = kernel.constant("BN", cat(file.style.conv_columns)),
               bk = kernel.constant("BK", cat(file.style.conv_depth));
   Shape pixels = shape;
@@ -295,7 +295,7 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   std::string text = kernel.load(node.operands[1], offset, cat(c_ok, " & (", kb, " < ", depth, ")"));
   if (raw) text = replace_all(text, ".to(tl.float32)", "");
   std::string b = kernel.assign("b_tile", text);
-  kernel.line(dot_line(graph[node.operands[0]].type, a, b, raw));
+  kernel.line(dot_line(file.style, graph[node.operands[0]].type, a, b, raw));
   kernel.close();
   Place out;
   out.at = {coords[0], {co, c_ok}};
@@ -303,7 +303,7 @@ std::string implicit_gemm_conv(FileText& file, int index, std::vector<std::strin
   kernel.set(plan.anchor, with_bias(kernel, plan.anchor, out.at[1]));
   store_all(kernel, plan, out, shape);
   launch(kernel,
-         cat("(triton.cdiv(", shape_text({product(pixels)}), ", ", file.style.tile * 2, "), triton.cdiv(",
+         cat("(triton.cdiv(", shape_text({product(pixels)}), ", ", file.style.conv_rows(), "), triton.cdiv(",
              shape_text({shape[1]}), ", ", file.style.conv_columns, "))"),
          host);
   return kernel.text();
@@ -322,7 +322,7 @@ std::string phased_gemm_conv(FileText& file, int index, std::vector<std::string>
   for (const char* own : {"steps", "k_total", "p_ok", "c_ok", "nd", "nh", "nw"}) CHECK(kernel.fresh(own) == own);
   auto read = file.windows.find(plan.anchor);
   std::string suffix = read != file.windows.end() ? read->second.suffix : index ? cat(index + 1) : "";
-  std::string bm = kernel.constant("BM", cat(file.style.tile * 2)),
+  std::string bm = kernel.constant("BM", cat(file.style.conv_rows())),
               bn = kernel.constant("BN", cat(file.style.conv_columns)),
               bk = kernel.constant("BK", cat(file.style.conv_depth));
   Shape places = {shape[0]};
@@ -395,7 +395,7 @@ std::string phased_gemm_conv(FileText& file, int index, std::vector<std::string>
   std::string text = kernel.load(node.operands[1], offset, w_ok);
   if (raw) text = replace_all(text, ".to(tl.float32)", "");
   std::string b = kernel.assign("b_tile", text);
-  kernel.line(dot_line(graph[node.operands[0]].type, a, b, raw));
+  kernel.line(dot_line(file.style, graph[node.operands[0]].type, a, b, raw));
   kernel.close();
   Place out;
   out.at = {{coords[0].text, "p_ok"}, {co, "c_ok"}};
@@ -403,7 +403,7 @@ std::string phased_gemm_conv(FileText& file, int index, std::vector<std::string>
   kernel.set(plan.anchor, with_bias(kernel, plan.anchor, out.at[1]));
   store_all(kernel, plan, out, shape);
   launch(kernel,
-         cat("(triton.cdiv(", shape_text({product(places)}), ", ", file.style.tile * 2, "), triton.cdiv(",
+         cat("(triton.cdiv(", shape_text({product(places)}), ", ", file.style.conv_rows(), "), triton.cdiv(",
              shape_text({shape[1]}), ", ", file.style.conv_columns, "), ", join(strides, " * "), ")"),
          host);
   return kernel.text();

@@ -111,7 +111,7 @@ void draw_schedule(Style& style, bool gpu_sizes, Rng rng) {
   if (flag(0.3)) style.num_stages = rng.pick(Sizes{1, 2, 3, 4});
   style.rows = rng.pick(Sizes{2, 4, 8});
   style.block = rng.pick(gpu_sizes ? Sizes{512, 1024, 2048, 4096} : Sizes{256, 512, 1024, 1024, 2048});
-  style.tile = rng.pick(gpu_sizes ? Sizes{32, 64} : Sizes{16, 32, 32, 64});
+  style.tile = rng.pick(!gpu_sizes ? Sizes{16, 32, 32, 64} : style.tf32 ? Sizes{32, 64, 128} : Sizes{32, 64});
   style.read_modules = flag(0.97) || style.settled;
   if (style.settled) style.conv_columns = rng.pick(Sizes{32, 64});
 }

@@ -2,6 +2,7 @@
 // The Triton side of a graph: kernels and the ModelNew that launches them, readable and in varied style.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "base/rng.h"
@@ -25,10 +26,12 @@ struct Style {
   bool keyword_other = false;  // tl.load(p, mask=m, other=0.0) instead of tl.load(p, m, 0.0).
   bool block_in_name = false;  // BLOCK_SIZE instead of BLOCK.
   bool warps = false;          // Launches say num_warps.
+  bool tf32 = false;           // Float32 products as tl.dot makes them by itself, operands cut to TF32.
   int names = 0;               // How values are called.
   int allocation = 0;          // torch.empty, new_empty, empty_like.
   int64_t block = 1024;        // Of flat kernels.
   int64_t tile = 32;           // Of products.
+  int64_t conv_rows() const { return std::min<int64_t>(2 * tile, 128); }  // Of a tile of an implicit product: places.
   int64_t conv_columns = 16,
           conv_depth = 16;  // Of a tile of an implicit product: channels out, and taps of channels in.
 

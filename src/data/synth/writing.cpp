@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 
 #include "base/text.h"
 #include "data/synth/operators.h"
@@ -92,6 +93,36 @@ std::string replace_word(const std::string& text, const std::string& word, const
   return out + text.substr(from);
 }
 
+namespace {
+
+// Three tasks in five are written so. Hints, docstrings of forward(), named inputs and default values go together:
+// those who write one write all.
+void write_conventionally(Writing& w, Rng rng) {
+  auto flag = [&](double p) { return rng.uniform() < p; };
+  if (!flag(0.6)) return;
+  const bool thorough = flag(0.4);
+  w.conventional = w.named_super = w.empty_init = w.class_doc = w.constants_last = true;
+  w.tensor_imported = w.nn_first = w.nn_from = w.nested = w.one_line = w.input_docs = w.wide = false;
+  w.hints = w.forward_doc = w.init_doc = thorough;
+  w.new_hints = w.new_hints && thorough;
+  w.init_doc = thorough && flag(0.3);
+  w.bound_inputs = flag(thorough ? 0.7 : 0.06);
+  w.defaults = flag(thorough ? 0.7 : 0.12);
+  w.one_name = flag(thorough ? 0.6 : 0.97);
+  w.own_last = w.numbers_last = flag(0.9);
+  w.spatial_line = w.from_front = flag(0.9);
+  w.scalars_named = flag(0.95);
+  w.arguments = flag(0.92) ? 0.95 : 0.0;
+  w.listed = thorough ? 0.4 : 0.03;
+  w.container = Writing::Container::kNone;
+  w.modules = rng.pick(std::vector<double>{0.1, 0.3, 0.6});
+  w.sizes = flag(0.94) ? Writing::Sizes::kLower : Writing::Sizes::kTuple;
+  w.layout = Writing::Layout::kGoogle;
+  if (flag(0.6)) w.comments = Writing::Comments::kNone;
+}
+
+}  // namespace
+
 Writing draw_writing(Rng rng) {
   Writing w;
   auto flag = [&](double p) { return rng.uniform() < p; };
@@ -147,8 +178,37 @@ Writing draw_writing(Rng rng) {
   w.docs = docs < 0.5 ? Writing::Docs::kTrue : docs < 0.78 ? Writing::Docs::kVague : Writing::Docs::kStale;
   w.from_front = flag(0.72);
   w.listed_dims = flag(0.5);
+  write_conventionally(w, rng.at("conventional"));
   return w;
 }
+
+namespace {
+
+// What a parameter of the module's own is called by what is done with it.
+const Words& words_for_operand(const TensorGraph& graph, int id) {
+  static const Words kAdded = {"bias", "bias", "bias", "bias", "add_value", "sum_tensor"};
+  static const Words kFactor = {"scale", "multiplier", "weight", "scaling_factor", "scale_factor", "multiplier"};
+  static const Words kOther = {"bias", "subtract", "constant", "offset"};
+  const std::vector<int> users = graph.users(id);
+  const std::string op = users.empty() ? "" : graph[users[0]].op->name;
+  return op == "add" ? kAdded : op == "mul" ? kFactor : kOther;
+}
+
+// Sizes of a product of inputs: M, K and N, small behind a batch.
+void offer_product_sizes(const TensorGraph& graph, const std::function<void(const Dim&, const Words&)>& offer) {
+  const Node* node = product_of_inputs(graph);
+  if (node == nullptr || node->shape.size() < 2) return;
+  const Shape& left = graph[node->operands[0]].shape;
+  const bool small = left.size() > 2;
+  const Dim &rows = node->shape[node->shape.size() - 2], &columns = node->shape.back();
+  offer(rows, {small ? "m" : "M"});
+  offer(columns, {small ? "n" : "N"});
+  for (size_t i = left.size() - std::min<size_t>(left.size(), 2); i < left.size(); ++i) {
+    if (left[i].text != rows.text) offer(left[i], {small ? "k" : "K"});
+  }
+}
+
+}  // namespace
 
 std::string invented_name(Rng& rng) {
   static const Words kSyllables = {"ba",  "ce",  "di",  "fo",  "gu",  "ka",  "le",  "mi",  "no",
@@ -161,7 +221,7 @@ std::string invented_name(Rng& rng) {
   return name;
 }
 
-TensorGraph with_named_members(const TensorGraph& graph, Rng rng) {
+TensorGraph with_named_members(const TensorGraph& graph, const Writing& writing, Rng rng) {
   static const std::map<std::string, Words> kRoles = {
       {"linear",
        {"linear", "fc", "proj", "gemm", "matmul", "dense", "projection", "fc1", "linear1", "lin", "out_proj"}},
@@ -188,11 +248,14 @@ TensorGraph with_named_members(const TensorGraph& graph, Rng rng) {
   for (const Node& node : graph.nodes) {
     if (!node.member.empty()) taken.insert(node.member.substr(0, node.member.find('.')));
   }
-  for (Node& node : out.nodes) {
+  for (size_t i = 0; i < out.nodes.size(); ++i) {
+    Node& node = out.nodes[i];
     bool own = node.kind == Node::Kind::kParameter && !node.draw.empty();
     if (node.member.empty() || !(own || node.kind == Node::Kind::kCompute) || rng.uniform() < 0.3) continue;
     auto words = kRoles.find(role_of(node));
-    std::string name = words == kRoles.end() || rng.uniform() < 0.2 ? invented_name(rng) : rng.pick(words->second);
+    const bool means_nothing = words == kRoles.end() || rng.uniform() < (writing.conventional ? 0.03 : 0.2);
+    std::string name = means_nothing ? invented_name(rng) : rng.pick(words->second);
+    if (writing.conventional && own && !means_nothing) name = rng.pick(words_for_operand(out, static_cast<int>(i)));
     if (!taken.insert(name).second) continue;
     renamed[node.member] = name;
     node.member = name;
@@ -217,6 +280,16 @@ std::vector<std::string> spatial_symbols(const TensorGraph& graph) {
     return out;
   }
   return {};
+}
+
+const Node* product_of_inputs(const TensorGraph& graph) {
+  auto is_input = [&](int id) { return graph[id].kind == Node::Kind::kInput; };
+  for (const Node& node : graph.nodes) {
+    if (node.kind == Node::Kind::kCompute && node.op->family == "matmul" && node.operands.size() == 2 &&
+        is_input(node.operands[0]) && is_input(node.operands[1]))
+      return &node;
+  }
+  return nullptr;
 }
 
 std::vector<std::string> symbols_in_order(const TensorGraph& graph) {
@@ -244,6 +317,7 @@ TensorGraph with_named_sizes(const TensorGraph& graph, const Writing& writing, R
   for (const auto& [name, dim] : graph.symbols) {
     if (auto it = known_roles().find(name); it != known_roles().end() && name != "CHANNELS") offer(dim, it->second);
   }
+  if (writing.conventional) offer_product_sizes(graph, offer);
   for (const Node& node : graph.nodes) {
     for (size_t i = 0; i < node.module_dims.size(); ++i) offer(node.module_dims[i], role_in_module(node.module, i));
   }
@@ -260,7 +334,9 @@ TensorGraph with_named_sizes(const TensorGraph& graph, const Writing& writing, R
     Words words = role == roles.end() ? Words{"dim", "size", "units"} : role->second;
     if (unnamed && (!tuple || !taken.empty())) words = {cat("size", taken.size())};
     double draw = unnamed ? 0 : rng.uniform();
-    std::string name = draw < 0.57 ? words[0] : draw < 0.95 ? rng.pick(words) : invented_name(rng);
+    std::string name = draw < (writing.conventional ? 0.85 : 0.57)    ? words[0]
+                       : draw < (writing.conventional ? 0.995 : 0.95) ? rng.pick(words)
+                                                                      : invented_name(rng);
     for (int i = 2; taken.count(name); ++i) name = i < 5 ? rng.pick(words) : cat(words[0], "_", i - 3);
     taken.insert(name);
     renamed[symbol] = writing.sizes == Writing::Sizes::kUpper ? upper(name) : name;

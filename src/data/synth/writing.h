@@ -28,6 +28,9 @@ struct Writing {
   enum class Layout { kGoogle, kSphinx, kNumpy, kLine };  // Of docstrings.
   enum class Container { kNone, kSequential, kBlock };  // Modules in a row: in nn.Sequential, or a class of their own.
 
+  // As benchmarks and papers write: the usual names, arguments in the order of use and without default values,
+  // "height, width = 32, 32" behind the class, every value x. The rest is in any hand.
+  bool conventional = false;
   bool named_super = false, new_named_super = false;  // super(Model, self) in the source, super(ModelNew, self).
   bool empty_init = false, new_empty_init = false;    // An __init__ where nothing is to be kept.
   bool class_doc = false, init_doc = false, forward_doc = false, new_doc = false, input_docs = false;
@@ -64,11 +67,13 @@ Writing draw_writing(Rng rng);
 TensorGraph with_named_sizes(const TensorGraph& graph, const Writing& writing, Rng rng);
 // Modules and parameters of the module's own called as people call them; now and then by a name that means nothing, so
 // that a reader of the task must copy.
-TensorGraph with_named_members(const TensorGraph& graph, Rng rng);
+TensorGraph with_named_members(const TensorGraph& graph, const Writing& writing, Rng rng);
 // A word that nobody has seen: "rolimu", "takes3".
 std::string invented_name(Rng& rng);
 // Sizes that share a line (Writing::spatial_line): the spatial ones of the first input that has some. Else empty.
 std::vector<std::string> spatial_symbols(const TensorGraph& graph);
+// The first node that multiplies matrices which are inputs both; null = none.
+const Node* product_of_inputs(const TensorGraph& graph);
 // The symbols in the order in which the inputs, then the modules, need them.
 std::vector<std::string> symbols_in_order(const TensorGraph& graph);
 

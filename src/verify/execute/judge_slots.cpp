@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <map>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr double kHelloPatience = 180;  // CUDA contexts, LibTorch's libraries.
 constexpr double kNoiseAge = 600;       // Seconds until the noise is measured again.
 constexpr double kGrace = 120;          // Beyond a question's own deadline: the oracle's work.
+constexpr double kMemoryShare = 0.25;   // Of a GPU's memory, for the answers that its judges keep.
 constexpr size_t kTasksPerJudge = 16;
 
 void log_spent(const std::string& device, const Json& question, const Json& answer) {
@@ -82,11 +84,20 @@ std::vector<std::string> JudgeSlots::devices() {
 std::unique_ptr<JudgeSlots> JudgeSlots::open(SlotOptions options) {
   std::unique_ptr<JudgeSlots> slots(new JudgeSlots);
   slots->options_ = std::move(options);
+  std::map<std::string, std::shared_ptr<Device>> devices;
   std::vector<std::future<void>> starting;
   for (const std::string& device : slots->options_.devices) {
     slots->slots_.push_back(std::make_unique<Slot>());
     Slot* slot = slots->slots_.back().get();
     slot->info.device = device;
+    auto& on = devices[device];
+    if (!on) on = std::make_shared<Device>();
+    ++on->slots;
+    on->is_gpu = device.rfind("cuda", 0) == 0;
+    slot->on = on;
+  }
+  for (auto& each : slots->slots_) {
+    Slot* slot = each.get();
     starting.push_back(std::async(std::launch::async, [&slots, slot] { slots->start(*slot); }));
   }
   for (auto& one : starting) one.wait();
@@ -98,7 +109,7 @@ JudgeSlots::~JudgeSlots() = default;
 
 SharedDevice* JudgeSlots::shared(const std::string& name) {
   for (const auto& slot : slots_) {
-    if (slot->info.device == name) return &slot->shared;
+    if (slot->info.device == name) return &slot->on->shared;
   }
   return nullptr;
 }
@@ -107,6 +118,8 @@ void JudgeSlots::start(Slot& slot) {
   const std::string& folder = build_dir();
   double began = now_s();
   slot.tasks.clear();
+  // A judge measures its memory's bandwidth.
+  SharedDevice::Quiet quiet(slot.on->among_others());
   slot.channel = options_.start
                      ? options_.start(slot.info.device)
                      : Channel::start({folder + "/tritonrl_judge", slot.info.device, folder + "/tritonrl_replay"});
@@ -114,6 +127,7 @@ void JudgeSlots::start(Slot& slot) {
   slot.channel->send({{"do", "hello"},
                       {"replayers", options_.replayers},
                       {"memory_bytes", options_.memory_bytes},
+                      {"memory_share", kMemoryShare / static_cast<double>(slot.on->slots)},
                       {"deadline_s", kHelloPatience}});
   if (slot.channel->receive(&reply, kHelloPatience) != Channel::Answer::kCame) {
     slot.channel.reset();
@@ -132,7 +146,7 @@ void JudgeSlots::start(Slot& slot) {
 }
 
 bool JudgeSlots::noise_is_old(const Slot& slot) const {
-  return slot.info.noise.empty() || now_s() - slot.measured_at > kNoiseAge;
+  return slot.info.noise.empty() || now_s() - slot.on->measured_at > kNoiseAge;
 }
 
 void JudgeSlots::measure(Slot& slot) {
@@ -145,7 +159,7 @@ void JudgeSlots::measure(Slot& slot) {
   slot.channel->send({{"do", "measure"}, {"spec", to_json(options_.protocol->spec())}, {"deadline_s", kHelloPatience}});
   if (slot.channel->receive(&reply, kHelloPatience) != Channel::Answer::kCame) fail("the judge does not answer");
   if (Finding found = finding_in(reply.header); !found.passed()) fail(human_text(found));
-  slot.info.noise.clear();
+  std::vector<std::pair<double, double>> noise;
   for (const Json& repeats : reply.header.value("noise", Json::array())) {
     std::vector<double> ratios, seconds;
     for (const Json& readings : repeats) {
@@ -155,20 +169,29 @@ void JudgeSlots::measure(Slot& slot) {
       seconds.push_back(result->reference_s);
     }
     if (ratios.size() < kLeastReadings) fail("its readings give no time");
-    slot.info.noise.emplace_back(mean(seconds), noise_band_of(ratios));
+    noise.emplace_back(mean(seconds), noise_band_of(ratios));
   }
-  slot.measured_at = now_s();
+  for (auto& each : slots_) {
+    if (each->on == slot.on) each->info.noise = noise;
+  }
+  slot.on->measured_at = now_s();
 }
 
-JudgeLease JudgeSlots::acquire() {
+JudgeLease JudgeSlots::acquire(const std::string& key) {
   std::unique_lock lock(mutex_);
   for (;;) {
     bool any = false;
+    std::vector<size_t> free;
     for (size_t i = 0; i < slots_.size(); ++i) {
+      any |= slots_[i]->given_up.empty();
+      if (slots_[i]->given_up.empty() && !slots_[i]->busy) free.push_back(i);
+    }
+    std::stable_partition(free.begin(), free.end(), [&](size_t i) {
+      const auto& tasks = slots_[i]->tasks;
+      return std::find(tasks.begin(), tasks.end(), key) != tasks.end();
+    });
+    for (size_t i : free) {
       Slot& slot = *slots_[i];
-      if (!slot.given_up.empty()) continue;
-      any = true;
-      if (slot.busy) continue;
       slot.busy = true;
       lock.unlock();
       try {
@@ -204,7 +227,7 @@ JudgeLease::~JudgeLease() {
 
 const DeviceInfo& JudgeLease::info() const { return slots_->slots_[slot_]->info; }
 
-SharedDevice::Quiet JudgeLease::quiet() const { return SharedDevice::Quiet(&slots_->slots_[slot_]->shared); }
+SharedDevice::Quiet JudgeLease::quiet() const { return SharedDevice::Quiet(&slots_->slots_[slot_]->on->shared); }
 
 void JudgeLease::kill_judge() {
   if (auto& channel = slots_->slots_[slot_]->channel) channel->kill();
@@ -256,6 +279,11 @@ JudgeAnswer JudgeLease::ask(const Json& question, const std::string& payload, do
   return answer;
 }
 
+JudgeAnswer JudgeLease::ask_in_turn(const Json& question, const std::string& payload, double seconds) {
+  SharedDevice::Turn turn(slots_->slots_[slot_]->on->among_others());
+  return ask(question, payload, seconds);
+}
+
 JudgeAnswer JudgeLease::give_task(const std::string& key, const std::string& trace) {
   auto& tasks = slots_->slots_[slot_]->tasks;
   auto it = std::find(tasks.begin(), tasks.end(), key);
@@ -275,14 +303,14 @@ JudgeAnswer JudgeLease::give_task(const std::string& key, const std::string& tra
 JudgeAnswer JudgeLease::give_candidate(const std::string& trace) { return ask({{"do", "candidate"}}, trace, kGrace); }
 
 JudgeAnswer JudgeLease::run(const JudgeRun& run) {
-  return ask(question_about("run", run), "", run.deadline_s + kGrace);
+  return ask_in_turn(question_about("run", run), "", run.deadline_s + kGrace);
 }
 
 JudgeAnswer JudgeLease::ask_about(const char* what, const JudgeRun& run, const Json& more, const std::string& payload,
                                   double deadline_s) {
   Json question = question_about(what, run);
   question.update(more);
-  return ask(question, payload, deadline_s);
+  return ask_in_turn(question, payload, deadline_s);
 }
 
 JudgeAnswer JudgeLease::time(const JudgeTiming& timing) {
@@ -302,15 +330,15 @@ JudgeAnswer JudgeLease::time(const JudgeTiming& timing) {
 }
 
 JudgeAnswer JudgeLease::lint(const JudgeTiming& what, bool drops) {
-  return ask({{"do", "lint"},
-              {"task", what.task},
-              {"case", what.name},
-              {"weight_seed", what.weight_seed},
-              {"noise_seed", what.noise_seed},
-              {"input_seeds", {what.reference_seed, what.candidate_seed}},
-              {"drops", drops},
-              {"deadline_s", what.deadline_s}},
-             "", what.deadline_s + kGrace);
+  return ask_in_turn({{"do", "lint"},
+                      {"task", what.task},
+                      {"case", what.name},
+                      {"weight_seed", what.weight_seed},
+                      {"noise_seed", what.noise_seed},
+                      {"input_seeds", {what.reference_seed, what.candidate_seed}},
+                      {"drops", drops},
+                      {"deadline_s", what.deadline_s}},
+                     "", what.deadline_s + kGrace);
 }
 
 }  // namespace tritonrl

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// JudgeSlots: the verifier's side of the judges, one slot per GPU, or some on the processor where there is none. Free
-// of torch and of CUDA: a slot is a program and a socket.
+// JudgeSlots: the verifier's side of the judges, one slot or more per GPU, or some on the processor where there is
+// none. Free of torch and of CUDA: a slot is a program and a socket.
 //
 //   auto slots = JudgeSlots::open({{"cuda:0"}});
 //   JudgeLease slot = slots->acquire();                       // blocks until a GPU is free
 //   slot.give_task(key, reference_trace); slot.give_candidate(trace);
 //   JudgeAnswer answer = slot.run({...});
 //
-// A lease holds its GPU for all of a candidate's stages, so nothing else disturbs its timing. A judge that dies is
-// started again; what it was asked is answered `lost`, which is our fault and never a candidate's.
+// A lease holds its slot for all of a candidate's stages. Judges that share a GPU run candidates beside each other,
+// each with replayers and contexts of its own; whoever times has the GPU alone (quiet()). A judge that dies is started
+// again; what it was asked is answered `lost`, which is our fault and never a candidate's.
 #pragma once
 
 #include <condition_variable>
@@ -76,7 +77,7 @@ struct JudgeAnswer {
 
 class JudgeSlots;
 
-// Exclusive use of one GPU. Thread rule: one thread.
+// Exclusive use of one slot. Thread rule: one thread.
 class JudgeLease {
  public:
   JudgeLease(JudgeLease&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)), slot_(other.slot_) {}
@@ -104,12 +105,14 @@ class JudgeLease {
   friend class JudgeSlots;
   JudgeLease(JudgeSlots* slots, size_t slot) : slots_(slots), slot_(slot) {}
   JudgeAnswer ask(const Json& question, const std::string& payload, double seconds);
+  // The same for what works on a GPU that others may be timing on.
+  JudgeAnswer ask_in_turn(const Json& question, const std::string& payload, double seconds);
   JudgeSlots* slots_;
   size_t slot_;
 };
 
 struct SlotOptions {
-  std::vector<std::string> devices;  // "cuda:0", ..., or "cpu".
+  std::vector<std::string> devices;  // "cuda:0", ..., or "cpu"; one slot for each time that it is named.
   // Given one, each GPU's judge measures with it how far from 1 the ratio of equals gets: before the first timing, and
   // again when that is ten minutes old.
   std::shared_ptr<const TimingProtocol> protocol = nullptr;
@@ -121,14 +124,15 @@ struct SlotOptions {
 
 class JudgeSlots {
  public:
-  // One slot per device. Throws Error (environment).
+  // Throws Error (environment).
   static std::unique_ptr<JudgeSlots> open(SlotOptions options);
   // GPUs of this machine that may be used, honouring CUDA_VISIBLE_DEVICES; empty without a driver.
   static std::vector<std::string> devices();
   ~JudgeSlots();
 
-  // Blocks. Throws Error (environment) when every GPU was given up. Thread rule: any thread.
-  JudgeLease acquire();
+  // Blocks. Of several free slots, one that was given the task `key`. Throws Error (environment) when every GPU was
+  // given up. Thread rule: any thread.
+  JudgeLease acquire(const std::string& key = "");
   // The GPU of that name, for whoever else uses it: timing waits until it has given way. Null where there is none.
   SharedDevice* shared(const std::string& name);
   size_t size() const { return slots_.size(); }
@@ -136,14 +140,22 @@ class JudgeSlots {
 
  private:
   friend class JudgeLease;
+  // What the slots of a GPU have in common. The noise is touched while the GPU is quiet.
+  struct Device {
+    SharedDevice shared;
+    bool is_gpu = false;
+    int64_t slots = 0;
+    double measured_at = 0;  // When info.noise of its slots was.
+    // For a slot that may disturb what another one measures; null where there is no other.
+    SharedDevice* among_others() { return is_gpu && slots > 1 ? &shared : nullptr; }
+  };
   struct Slot {
     std::unique_ptr<Channel> channel;
     DeviceInfo info;
     std::vector<std::string> tasks;  // Keys that were given.
     bool busy = false;
-    std::string given_up;    // Why this GPU is used no more; "" = it is.
-    double measured_at = 0;  // When info.noise was.
-    SharedDevice shared;
+    std::string given_up;  // Why this GPU is used no more; "" = it is.
+    std::shared_ptr<Device> on;
   };
   void start(Slot& slot);
   void measure(Slot& slot);

@@ -31,7 +31,7 @@ JudgeAnswer ReplayExecutor::kept(JudgeAnswer answer) {
 
 JudgeAnswer ReplayExecutor::begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) {
   if (slot_) return answered({});
-  slot_.emplace(slots_.acquire());
+  slot_.emplace(slots_.acquire(reference.key));
   JudgeAnswer answer = slot_->give_task(reference.key, *reference.file.bytes);
   if (answer.finding.passed()) answer = slot_->give_candidate(make_bundle(trace, kernels));
   return kept(std::move(answer));

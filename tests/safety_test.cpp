@@ -307,6 +307,34 @@ TEST_F(Safety, NumbersThatAreNoneEndTheRunAndTheLastCheckpointIsWhole) {
   EXPECT_EQ(evaluations, (std::vector<std::string>{"eval/base", "eval/sft", "eval/rl"}));
 }
 
+// What is exported is what another run begins with: with a rate of next to nothing it ends with the same bytes.
+TEST_F(Safety, ARunGoesOnFromAnAdapterThatWasExported) {
+  auto exported = [&](const std::string& checkpoint, const std::string& to) {
+    Ended ended =
+        run({"model", "export", (folder_ / checkpoint).string(), (folder_ / to).string(), "--base", "me/tiny"});
+    EXPECT_EQ(ended.code, 0) << ended.said;
+    return read_file(folder_ / to / "adapter_model.safetensors");
+  };
+  ASSERT_EQ(run(command("first", {"rl.steps=0", "sft.optimizer.lr=1e-3"})).code, 0);
+  const std::string bytes = exported("first/checkpoints/sft", "adapter");
+  EXPECT_THAT(bytes, HasSubstr("\"BF16\""));
+  Json config = read_json(folder_ / "adapter/adapter_config.json");
+  EXPECT_EQ(config.at("base_model_name_or_path"), "me/tiny");
+  EXPECT_THAT(config.dump(), Not(HasSubstr(folder_.string())));
+  EXPECT_TRUE(fs::exists(folder_ / "adapter/training_set.json"));
+  const std::string from = "policy.adapter=" + (folder_ / "adapter").string();
+  Ended second = run(command("second", {"rl.steps=0", "sft.optimizer.lr=1e-30", "sft.optimizer.weight_decay=0", from}));
+  EXPECT_EQ(second.code, 0) << second.said;
+  EXPECT_TRUE(exported("second/checkpoints/sft", "again") == bytes);
+  EXPECT_FALSE(exported("first/checkpoints/sft", "third") != bytes);
+  Ended other = run(command("other", {"lora.rank=2", from}));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.said, HasSubstr("lora says an adapter of rank 2"));
+  EXPECT_EQ(run({"model", "export", (folder_ / "first/checkpoints/sft").string(), (folder_ / "adapter").string()}).code,
+            2);
+  EXPECT_EQ(run({"model", "export", (folder_ / "model").string(), (folder_ / "none").string()}).code, 2);
+}
+
 TEST_F(Safety, ADiskThatIsFullWhileSavingLeavesNoHalfCheckpointAndTheRunGoesOnLater) {
   const std::vector<std::string> large = {"lora.rank=256"};  // An adapter larger than anything else that is written.
   struct rlimit before = {};

@@ -23,6 +23,7 @@ constexpr auto enum_names(BaseWeights) { return std::array{"bf16", "int8"}; }
 
 struct PolicyConfig {
   std::string model = "models/smollm2-135m-instruct";
+  std::string adapter;  // What training begins with; "" = an adapter that changes nothing.
   std::string device = "auto";
   ComputeType dtype = ComputeType::kAuto;
   BaseWeights base = BaseWeights::kBf16;
@@ -34,6 +35,9 @@ struct PolicyConfig {
   template <class V>
   void for_each_field(V& v) {
     v("model", model, "Hugging Face folder");
+    v("adapter", adapter,
+      "what training begins with: a folder in PEFT's layout, or a whole model where lora.full is set; empty = a fresh "
+      "one");
     v("dtype", dtype, "compute type of weights and activations");
     v("base", base, "the frozen matrices of the layers: bf16 = in the compute type, int8 = quantised while loading");
     v("int8_group", int8_group, "with base int8: inputs that share a scale, a multiple of 8; 0 = one scale a row");

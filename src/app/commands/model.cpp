@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // data and model.
+#include <filesystem>
 #include <iostream>
 
 #include "app/assemble.h"
 #include "app/commands/commands.h"
 #include "app/commands/commands_data.h"
+#include "app/train/training_check.h"
 #include "base/files/json.h"
+#include "base/files/json_fields.h"
+#include "model/files/export_adapter.h"
 #include "model/files/gguf_import.h"
 #include "model/files/merge_folder.h"
 
 namespace tritonrl {
+
+namespace fs = std::filesystem;
 
 void add_data(CLI::App& app, Run& run) {
   auto* data = app.add_subcommand("data", "make and inspect tasks");
@@ -52,6 +58,22 @@ void add_model(CLI::App& app, Run& run) {
       if (from.empty()) from = read_json(*adapter + "/adapter_config.json").value("base_model_name_or_path", "");
       MergeReport report = merge_adapter(find_model(from), *adapter, *merged);
       std::cout << *merged << ": " << report.tensors << " tensors, " << report.merged << " of them merged\n";
+      return 0;
+    };
+  });
+  auto* to_others = model->add_subcommand("export", "an adapter for others: bfloat16, the base by its name, no paths");
+  auto trained = std::make_shared<std::string>(), folder = std::make_shared<std::string>();
+  auto name = std::make_shared<std::string>("HuggingFaceTB/SmolLM2-135M-Instruct");
+  to_others->add_option("adapter", *trained, "folder with adapter_model.safetensors, e.g. RUN/checkpoints/sft")
+      ->required();
+  to_others->add_option("folder", *folder, "folder to write")->required();
+  to_others->add_option("--base", *name, "what the base model is called on the hub")->capture_default_str();
+  to_others->callback([=, &run] {
+    run = [=] {
+      ExportReport report = export_adapter(*trained, *name, *folder);
+      if (auto set = training_set_of_checkpoint(*trained))  // So that who trains on, or evaluates, knows it.
+        write_file(fs::path(*folder) / kTrainingSetFile, json_of(*set).dump(2) + "\n");
+      std::cout << *folder << ": " << report.tensors << " tensors, " << report.bytes << " bytes\n";
       return 0;
     };
   });

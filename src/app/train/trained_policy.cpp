@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/train/trained_policy.h"
 
+#include <set>
+
 #include "app/assemble.h"
 #include "app/device_memory.h"
 #include "app/train/step_metrics.h"
 #include "base/log.h"
 #include "base/process/interrupt.h"
 #include "base/process/memory.h"
+#include "base/text.h"
 #include "model/device.h"
 
 namespace tritonrl {
@@ -26,7 +29,23 @@ Policy& TrainedPolicy::get() {
 
 fs::path TrainedPolicy::model_folder() { return fs::canonical(get().config().model); }
 
-LoraAdapter TrainedPolicy::fresh() { return LoraAdapter::create(get().weights(), config_.lora, rng_.at("lora")); }
+LoraAdapter TrainedPolicy::fresh() {
+  const std::string& folder = config_.policy.adapter;
+  if (folder.empty()) return LoraAdapter::create(get().weights(), config_.lora, rng_.at("lora"));
+  LoraAdapter adapter = LoraAdapter::load(folder, get().weights());
+  auto what = [](const LoraConfig& lora) {
+    if (lora.full) return std::string("a whole model");
+    std::set<std::string> targets(lora.targets.begin(), lora.targets.end());
+    return cat("an adapter of rank ", lora.rank, ", alpha ", lora.alpha, " of ",
+               join(std::vector<std::string>(targets.begin(), targets.end()), ", "));
+  };
+  const std::string theirs = what(adapter.config), ours = what(config_.lora);
+  if (theirs != ours) {
+    throw usage_error(cat("policy.adapter is ", theirs, "; lora says ", ours), folder,
+                      "give the section lora what the folder has");
+  }
+  return adapter;
+}
 
 LoraAdapter TrainedPolicy::load(const std::string& name) {
   check_checkpoint(checkpoints_.path(name), model_folder());
@@ -72,8 +91,8 @@ AdamW& TrainedPolicy::optimizer() {
 }
 
 const LoraAdapter* TrainedPolicy::reference() {
-  if (!config_.sft.enabled) return nullptr;
-  if (!reference_) reference_ = load(rl_start());
+  if (!config_.sft.enabled && config_.policy.adapter.empty()) return nullptr;
+  if (!reference_) reference_ = config_.sft.enabled ? load(rl_start()) : fresh();
   return &*reference_;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TrainedPolicy: the policy of a run, with the checkpoint it is at.
 //
-// Policies have names: "base" (the model), "fresh" (with an adapter that changes nothing), "sft", "rl_N" (behind step
-// N), each but the first two a checkpoint. Everything is opened on first need, so that a finished run starts and ends
-// at once. Thread rule: one thread; snapshots of get() may be used by others.
+// Policies have names: "base" (the model), "fresh" (with an adapter that changes nothing, or policy.adapter), "sft",
+// "rl_N" (behind step N), each but the first two a checkpoint. Everything is opened on first need, so that a finished
+// run starts and ends at once. Thread rule: one thread; snapshots of get() may be used by others.
 #pragma once
 
 #include <filesystem>

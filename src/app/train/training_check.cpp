@@ -29,15 +29,20 @@ void record_fusions(std::vector<Task>& tasks, const std::function<Verifier&()>& 
   for_each_task(verifier, "recording training tasks", open.size(), [&](size_t i) { record_task(verifier, open[i]); });
 }
 
-// The model that a run begins with, where that is a checkpoint of another run.
+// What a run begins with, where that was trained before and its training is not known to have left out the benchmark.
 std::string unproven_start(const Config& config, const TrainingSet& set, std::set<std::string>* operators) {
   fs::path model = find_model(config.policy.model);
-  if (!fs::exists(model / "checkpoint.json")) return "";
-  auto before = training_set_of_checkpoint(model);
-  if (!before) return model.string();
-  operators->insert(before->operators.begin(), before->operators.end());
-  bool same = set.benchmark && before->benchmark && before->benchmark->sha256 == set.benchmark->sha256;
-  return same && before->start.empty() ? "" : model.string();
+  std::vector<fs::path> trained;
+  if (fs::exists(model / "checkpoint.json")) trained.push_back(model);
+  if (!config.policy.adapter.empty()) trained.emplace_back(config.policy.adapter);
+  for (const fs::path& start : trained) {
+    auto before = training_set_of_checkpoint(start);
+    if (!before) return start.string();
+    operators->insert(before->operators.begin(), before->operators.end());
+    bool same = set.benchmark && before->benchmark && before->benchmark->sha256 == set.benchmark->sha256;
+    if (!same || !before->start.empty()) return start.string();
+  }
+  return "";
 }
 
 }  // namespace
@@ -98,7 +103,9 @@ TrainingSet check_training(const Config& config, const Exclusion& exclusion, Spl
 std::optional<TrainingSet> training_set_of_checkpoint(const fs::path& folder) {
   fs::path name = fs::weakly_canonical(folder);
   if (name.filename().empty()) name = name.parent_path();
-  if (name.parent_path().filename() != "checkpoints") return std::nullopt;
+  if (name.parent_path().filename() != "checkpoints") {  // An adapter that was exported brings its own.
+    return fs::exists(name / "adapter_config.json") ? load_training_set(name) : std::nullopt;
+  }
   return load_training_set(name.parent_path().parent_path());
 }
 

@@ -141,6 +141,22 @@ TEST_F(TrainingCheck, ATrainedModelToBeginWithMustHaveBeenComparedToo) {
   EXPECT_EQ(with().start, checkpoint.string());
 }
 
+TEST_F(TrainingCheck, AnAdapterToBeginWithBringsItsProof) {
+  Splits splits;
+  const fs::path exported = folder_ / "exported";
+  fs::create_directories(exported);
+  write_file(exported / "adapter_config.json", "{}");
+  config_.policy.adapter = exported.string();
+  EXPECT_EQ(check(benchmark(), splits).start, exported.string()) << "nobody knows what it was trained on";
+  TrainingSet before;
+  before.operators = {"cumsum"};
+  before.benchmark = ExcludedBenchmark{"bench.jsonl", "beef", 2, 1, 0, {}};
+  write_file(exported / kTrainingSetFile, json_of(before).dump());
+  EXPECT_EQ(check(benchmark(), splits).start, "");
+  EXPECT_THAT(check(benchmark(), splits).operators, testing::Contains("cumsum"));
+  EXPECT_TRUE(training_set_of_checkpoint(exported));
+}
+
 TEST_F(TrainingCheck, EvaluationsAskTheRunThatTheirModelLiesIn) {
   TrainingSet set;
   Task known = task("k", 1, "outline:k", {"relu"}), other = task("o", 1, "outline:o", {"cumsum"});

@@ -183,6 +183,7 @@ class Actor {
                      {"ok", true},
                      {"outputs", ref("float32", 0, 16)},
                      {"inputs_after", Json::array({nullptr})},
+                     {"kept", Json::array()},
                      {"programs", 1},
                      {"guards_broken", Json::array()}};
       if (what == "guard broken") header["guards_broken"].push_back(1);

@@ -297,6 +297,7 @@ TEST(Stages, ChangedInputsAndGuards) {
                      {"ok", true},
                      {"outputs", ref("float32", 0, 16)},
                      {"inputs_after", Json::array({nullptr})},
+                     {"kept", Json::array()},
                      {"programs", 1},
                      {"guards_broken", Json::array()}};
       header[key] = value;

@@ -53,6 +53,16 @@ bool covers(const TraceValue& value, int64_t storage_bytes) {
   return value.offset == 0 && n >= storage_bytes && value.end_byte() >= storage_bytes;
 }
 
+// Random numbers, all of them anew.
+bool draws(const std::string& op) {
+  std::string name = base_name(op);
+  for (const char* part :
+       {"rand", "normal", "uniform", "bernoulli", "exponential", "cauchy", "geometric", "multinomial"}) {
+    if (name.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
 // An empty grid computes nothing; an autotuner may choose any of its configurations.
 bool may_be_empty(const TraceStep& step) {
   return std::any_of(step.choices.begin(), step.choices.end(), [](const TraceChoice& choice) {
@@ -101,9 +111,73 @@ std::vector<bool> host_arithmetic(const CaseTrace& trace) {
   return out;
 }
 
+// What __init__ makes of random numbers: storage -> the operators between them and it, plumbing left out.
+std::map<int64_t, std::set<std::string>> made_of_weights(const CaseTrace& trace) {
+  std::map<int64_t, std::set<std::string>> made;
+  auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
+  for (size_t at = 0; at < trace.init_steps; ++at) {
+    const TraceStep& step = trace.tape[at];
+    if (step.is_launch) continue;
+    const bool drawn = draws(step.op);
+    bool any = drawn;
+    std::set<std::string> operators;
+    for (int64_t id : step.reads) {
+      auto of = made.find(storage_of(id));
+      if (of == made.end() || drawn) continue;
+      any = true;
+      operators.insert(of->second.begin(), of->second.end());
+    }
+    if (!any) continue;
+    if (!drawn && !is_plumbing(step.op)) operators.insert(step.op);
+    for (int64_t id : step.outs) {
+      std::set<std::string>& of = made[storage_of(id)];
+      if (drawn) of.clear();
+      of.insert(operators.begin(), operators.end());
+    }
+  }
+  return made;
+}
+
+// As the recorder noted it, where __init__ was really run.
+void add_notes(const CaseTrace& trace, std::map<int64_t, std::set<std::string>>* made) {
+  if (!trace.notes.is_object()) return;
+  const Json computed = trace.notes.value("computed", Json::object());
+  for (const TraceParameter& parameter : trace.parameters) {
+    if (!computed.is_object() || !computed.contains(parameter.name)) continue;
+    for (const Json& one : computed[parameter.name]) {
+      std::string op = one.is_string() ? one.get<std::string>() : "";
+      if (!op.empty() && !is_plumbing(op))
+        (*made)[trace.values.at(static_cast<size_t>(parameter.value)).storage].insert(op);
+    }
+  }
+}
+
+std::set<std::string> computed_in_init(const CaseTrace& trace, const CaseTrace* reference) {
+  std::set<std::string> found, known;
+  if (!reference) return found;
+  auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
+  for (const auto& [storage, operators] : made_of_weights(*reference)) known.insert(operators.begin(), operators.end());
+  auto made = made_of_weights(trace);
+  add_notes(trace, &made);
+  for (const TraceParameter& own : trace.parameters) {  // These get the task's values, however they were made.
+    bool given = std::ranges::any_of(reference->parameters, [&](const TraceParameter& theirs) {
+      return theirs.name == own.name && reference->values.at(static_cast<size_t>(theirs.value)).shape ==
+                                            trace.values.at(static_cast<size_t>(own.value)).shape;
+    });
+    if (given) made.erase(storage_of(own.value));
+  }
+  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
+    for (int64_t id : trace.tape[at].reads) {
+      if (auto of = made.find(storage_of(id)); of != made.end()) found.insert(of->second.begin(), of->second.end());
+    }
+  }
+  for (const std::string& op : known) found.erase(op);
+  return found;
+}
+
 }  // namespace
 
-CallFinding check_calls(const CaseTrace& trace, CallRules rules) {
+CallFinding check_calls(const CaseTrace& trace, CallRules rules, const CaseTrace* reference) {
   CallFinding found;
   std::set<std::string> delegated;
   std::set<int64_t> given;                   // Storages that are there before forward().
@@ -167,6 +241,9 @@ CallFinding check_calls(const CaseTrace& trace, CallRules rules) {
   } else if (rules == CallRules::kStrict && !delegated.empty()) {
     found.finding = Rule::kLibraryCalls;
     found.finding.told.operations.assign(delegated.begin(), delegated.end());
+  } else if (auto computed = computed_in_init(trace, reference); rules == CallRules::kStrict && !computed.empty()) {
+    found.finding = Rule::kWeightsComputed;
+    found.finding.told.operations.assign(computed.begin(), computed.end());
   } else if (!reaches) {
     found.finding = Rule::kOutputNotReached;
   } else if (untouched_input) {

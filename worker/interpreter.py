@@ -20,6 +20,7 @@ from triton.runtime import interpreter as shipped
 from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
 
 import compiled_python
+import fast_types
 from compiled_python import BeyondInterpreter, argument, constant
 from races import Race, Races, Span, Tile
 
@@ -277,6 +278,7 @@ class _Language:
 def install():
     """Once per process, in the interpret fork server (TRITON_INTERPRET=1 is set). Everything is patched for good."""
     np.seterr(all="ignore")
+    fast_types.install()
     shipped._get_np_dtype = _numpy_dtype
     shipped._patch_lang(_Language)
     InterpretedFunction.__call__ = _call_helper

@@ -114,9 +114,9 @@ class Races:
         if not stores:
             return
         addresses, places = span.addresses, None
+        first, last = addresses.min(), addresses.max()
         for low, high, stored, by in reversed(stores):
-            near = (addresses >= low) & (addresses <= high)
-            if not near.any():
+            if last < low or first > high:
                 continue
             places = tile.places(span) if places is None else places
             order = np.argsort(stored.addresses, kind="stable")

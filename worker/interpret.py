@@ -18,7 +18,7 @@ from further_calls import repeated
 from kernels import Rebuilder, decode_constant
 from known_values import tensors_of
 from trace_reader import unpack
-from wire import DTYPES, decode_argument, operator_of, read_tensor
+from wire import DTYPES, BlobWriter, decode_argument, operator_of, read_tensor
 
 GUARD = 256  # Elements on either side of a storage.
 ALIGN = 64   # Bytes.
@@ -250,7 +250,24 @@ def chosen(tape, choices):
 def run(job, payload, blob, work):
     args = job["args"]
     trace = unpack(memoryview(payload)[:args["trace"]])
-    case_trace = next(case["trace"] for case in trace["cases"] if case["name"] == args["case"])
+    folder = os.path.join(work, "kernels")
+    os.makedirs(folder, exist_ok=True)
+    rebuilder = Rebuilder(trace["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
+    area = memoryview(payload)[args["tensors"]:]
+    answer = walk(trace, rebuilder, args, area, blob)
+    for other in args.get("others", ()):  # Each is as if it were alone; the first that fails is asked for again.
+        own = BlobWriter()
+        try:
+            interpreter.memory.forget()
+            one = walk(trace, rebuilder, {**args, **other}, area, own)
+        except (Failure, MemoryError):
+            break
+        answer.setdefault("others", []).append({"answer": one, "tensors": blob.append(own)})
+    return answer
+
+
+def walk(trace, rebuilder, args, area, blob):
+    case_trace = dict(next(case["trace"] for case in trace["cases"] if case["name"] == args["case"]))
     if case_trace["inputs"]:
         case_trace = repeated(case_trace, len(args["inputs"]) // len(case_trace["inputs"]))
     if not args["launches"]:
@@ -260,12 +277,9 @@ def run(job, payload, blob, work):
     if planned > args["max_programs"]:
         raise Failure("not_interpretable", "launch", f"{planned} program instances are too many for the interpreter "
                                                      f"(limit {args['max_programs']}): this needs a GPU")
-    folder = os.path.join(work, "kernels")
-    os.makedirs(folder, exist_ok=True)
-    rebuilder = Rebuilder(trace["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
     walker = Walker(case_trace, rebuilder, trace["specs"], poison, backwards=args["poison"] % 2 == 1)
-    references, area = dict(args["parameters"]), memoryview(payload)[args["tensors"]:]
+    references = dict(args["parameters"])
     for name, value_id, *_ in case_trace["parameters"]:
         walker.bind(value_id, read_tensor(references[name], area))
     inputs = [read_tensor(spec, area) if value_id is not None else None
@@ -279,7 +293,7 @@ def run(job, payload, blob, work):
     except Failure:
         raise
     except Exception as error:
-        raise _failure(error, folder, trace["kernels"]) from None
+        raise _failure(error, rebuilder.folder, trace["kernels"]) from None
     return {"outputs": walker.structure(case_trace["outputs"], blob), "programs": walker.programs,
             "inputs_after": [None if value_id is None else walker.after(value_id, tensor, blob)
                              for value_id, tensor in zip(case_trace["inputs"], inputs)],

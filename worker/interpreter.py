@@ -36,6 +36,9 @@ class Memory:
         self._starts, self._ends = [], []
         self.races = Races()
 
+    def forget(self):
+        self.__init__()
+
     def allow(self, start, end):
         at = bisect.bisect_left(self._starts, start)
         self._starts.insert(at, start)

@@ -103,6 +103,21 @@ return self.kept[x.data_ptr()]"""
         self.assertEqual(answer["failure"]["rule"], "forward_failed")
         self.assertIn("in a further call", answer["failure"]["message"])
 
+    def test_runs_that_share_a_child_are_as_if_alone(self):
+        answer, area = truth(PLAIN, None)
+        text = candidate(f"y = torch.empty_like(x)\n{launch('x', 'y')}\nreturn y")
+        _, trace, own = pair().recorder.run("record", pair().record_args(PLAIN, text, answer, compile=False))
+        _, alone, bytes_alone = pair().interpret(trace, own, answer, area)
+        del alone["nonce"], alone["ok"]
+        runs = [{"poison": 8}, {"launches": False}, {"poison": 9, "max_programs": 0}, {"poison": 10}]
+        _, first, together = pair().interpret(trace, own, answer, area, others=runs)
+        self.assertEqual(len(first["others"]), 2, "what comes after one that fails is asked for again")
+        (second, at), (third, _) = ((one["answer"], one["tensors"]) for one in first.pop("others"))
+        self.assertEqual({key: first[key] for key in alone}, alone)
+        self.assertEqual(second, alone)
+        self.assertEqual(together[at["offset"]:at["offset"] + at["nbytes"]], bytes_alone)
+        self.assertEqual(third["programs"], 0)
+
     def test_references_say_whether_they_keep_something(self):
         self.assertNotIn("keeps_state", record_reference(PLAIN)[0]["cases"][0]["notes"])
         kept = TASK.replace("BODY", "self.kept = x if self.kept is None else self.kept; x = self.kept")

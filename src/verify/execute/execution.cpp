@@ -33,6 +33,8 @@ int64_t output_elements(const CaseTrace& trace) {
   return sum;
 }
 
+constexpr double kSmallS = 0.5;  // What the original case may take for the additional ones to be run together.
+
 // Of what a task without arithmetic gives, the share that launches have to write.
 constexpr double kLeastWritten = 0.5;
 constexpr double kLeastTime = 0.25;  // ... and of its device time, the share that is theirs.
@@ -220,14 +222,13 @@ Products Execution::multiplies(const CaseSpec& spec) const {
 
 Finding Execution::begin() { return end(executor_->begin(*reference_, trace_, kernels_)); }
 
-Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches, const Variation& as) {
+JudgeRun Execution::planned(const CaseSpec& spec, int64_t seed_index, bool launches, const Variation& as) {
   JudgeRun run;
   run.task = reference_->key;
   run.name = spec.recorded_as();
   run.values = spec.values;
   run.additional = spec.additional;
   run.precision = precision_of(spec, tools_.tolerance, multiplies(spec));
-  if (!spec.other_precision) tolerance_ = tolerance_of(run.precision);
   run.weight_seed = weights_.init;
   run.noise_seed = weights_.noise;
   run.input_seed = input_seed(spec, seed_index);
@@ -239,6 +240,27 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   run.backwards = launches && (runs_++ & 1);
   run.launches = launches;
   run.growth = growth(spec);
+  return run;
+}
+
+// Small additional cases are told of beforehand.
+void Execution::expect_from(const CaseSpec& first) {
+  expected_.clear();
+  if (took_s_ > kSmallS) return;
+  std::vector<JudgeRun> runs;
+  for (const CaseSpec* spec = &first; spec != cases_.data() + cases_.size(); ++spec) {
+    if (!spec->additional || decided_.count(spec->name) || !trace_.find(spec->recorded_as())) continue;
+    expected_[spec->name] = planned(*spec, 0, true, {});
+    runs.push_back(expected_[spec->name]);
+  }
+  executor_->expect(std::move(runs));
+}
+
+Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches, const Variation& as) {
+  auto expected =
+      launches && seed_index == 0 && as.calls.empty() ? expected_.extract(spec.name) : ExpectedRuns::node_type();
+  JudgeRun run = expected ? expected.mapped() : planned(spec, seed_index, launches, as);
+  if (!spec.other_precision) tolerance_ = tolerance_of(run.precision);
   if (own_ && own_->over()) return own_->finding();
   run.deadline_s = left(until);
   if (run.deadline_s <= 0) return Rule::kDeadline;
@@ -388,7 +410,9 @@ Finding Execution::full_run(double deadline_s, bool also_without_launches) {
   bool more = std::any_of(cases_.begin(), cases_.end(), [this](const CaseSpec& spec) {
     return spec.trace == cases_[0].name && !decided_.count(spec.name);
   });
+  bool told = false;
   return run_cases(cases_, decided_, &results_, [&](const CaseSpec& spec, bool first) {
+    if (spec.additional && !std::exchange(told, true)) expect_from(spec);
     run_case(spec, begins(deadline_s * growth(spec)), first && !more, also_without_launches && !spec.additional);
   });
 }

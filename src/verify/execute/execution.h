@@ -110,6 +110,9 @@ class Execution {
     std::string calls;
     std::vector<int64_t> choices;
   };
+  using ExpectedRuns = std::map<std::string, JudgeRun>;  // By case.
+  JudgeRun planned(const CaseSpec& spec, int64_t seed_index, bool launches, const Variation& as);
+  void expect_from(const CaseSpec& first);
   Finding run(const CaseSpec& spec, int64_t seed_index, double until, bool launches, const Variation& as);
   Finding run(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
     return run(spec, seed_index, until, launches, {});
@@ -149,6 +152,7 @@ class Execution {
   CaseResult* at_ = nullptr;  // The one being run.
   KernelSet kernels_;
   OwnTime* own_ = nullptr;
+  ExpectedRuns expected_;
   uint64_t runs_ = 0;
   bool lost_ = false, ran_ = false;
   double took_s_ = 0;              // The last run, on the clock of its deadline.

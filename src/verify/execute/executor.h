@@ -40,6 +40,8 @@ class Executor {
   virtual bool runs_warps() const { return runs_cubins(); }
   // Cases whose arrays have more than so many times the elements of the original's are too large for it.
   virtual double most_growth() const = 0;
+  // What is run next, in that order, as far as it is known: an executor may do it at once. Each run has its own poison.
+  virtual void expect(std::vector<JudgeRun> /*runs*/) {}
   // __init__ is a section of the trace, replayed like the rest; else it was really run while recording, and the trace
   // brings the bytes it left.
   virtual bool replays_init() const = 0;

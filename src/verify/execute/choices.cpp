@@ -39,6 +39,9 @@ std::string difference(const TraceChoice& first, const TraceChoice& other) {
   }
   if (other.num_warps != first.num_warps) parts.push_back(cat("num_warps = ", other.num_warps));
   if (other.num_stages != first.num_stages) parts.push_back(cat("num_stages = ", other.num_stages));
+  if (parts.empty() && other.grid != first.grid) {
+    parts.push_back(cat("grid = (", other.grid[0], ", ", other.grid[1], ", ", other.grid[2], ")"));
+  }
   return join(parts, ", ");
 }
 

@@ -37,7 +37,7 @@ constexpr double kSmallS = 0.5;  // What the original case may take for the addi
 
 // Of what a task without arithmetic gives, the share that launches have to write.
 constexpr double kLeastWritten = 0.5;
-constexpr double kLeastTime = 0.25;  // ... and of its device time, the share that is theirs.
+constexpr double kLeastTime = 0.1;  // ... and of its device time, the share that is theirs.
 
 bool alike(const TraceValue& a, const TraceValue& b) { return a.shape == b.shape && a.dtype == b.dtype; }
 
@@ -243,22 +243,31 @@ JudgeRun Execution::planned(const CaseSpec& spec, int64_t seed_index, bool launc
   return run;
 }
 
-// Small additional cases are told of beforehand.
-void Execution::expect_from(const CaseSpec& first) {
+// Tells the executor of runs beforehand. They are asked for in this order, as far as they are.
+void Execution::expect(const std::vector<std::tuple<const CaseSpec*, int64_t, bool>>& runs) {
   expected_.clear();
-  if (took_s_ > kSmallS) return;
-  std::vector<JudgeRun> runs;
-  for (const CaseSpec* spec = &first; spec != cases_.data() + cases_.size(); ++spec) {
-    if (!spec->additional || decided_.count(spec->name) || !trace_.find(spec->recorded_as())) continue;
-    expected_[spec->name] = planned(*spec, 0, true, {});
-    runs.push_back(expected_[spec->name]);
+  std::vector<JudgeRun> list;
+  for (const auto& [spec, seed_index, launches] : runs) {
+    list.push_back(expected_[{spec->name, seed_index, launches}] = planned(*spec, seed_index, launches, {}));
   }
-  executor_->expect(std::move(runs));
+  executor_->expect(std::move(list));
+}
+
+// What follows the first run of the original case, where that is small.
+void Execution::expect_the_rest(const CaseSpec& original) {
+  std::vector<std::tuple<const CaseSpec*, int64_t, bool>> runs;
+  for (int64_t index = 1; index < original.input_seeds; ++index) runs.emplace_back(&original, index, true);
+  for (const CaseSpec& spec : cases_) {
+    bool there = spec.additional && !decided_.count(spec.name) && trace_.find(spec.recorded_as());
+    if (there) runs.emplace_back(&spec, 0, true);
+  }
+  if (took_s_ > kSmallS) runs.clear();
+  expect(runs);
 }
 
 Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches, const Variation& as) {
-  auto expected =
-      launches && seed_index == 0 && as.calls.empty() ? expected_.extract(spec.name) : ExpectedRuns::node_type();
+  bool alone = !as.earlier.empty() || !as.choices.empty();
+  auto expected = alone ? ExpectedRuns::node_type() : expected_.extract({spec.name, seed_index, launches});
   JudgeRun run = expected ? expected.mapped() : planned(spec, seed_index, launches, as);
   if (!spec.other_precision) tolerance_ = tolerance_of(run.precision);
   if (own_ && own_->over()) return own_->finding();
@@ -354,7 +363,12 @@ Finding Execution::with_chosen(const std::vector<int64_t>& chosen, double deadli
     auto ran = std::ranges::find(results_, spec.name, &CaseResult::name);
     if (ran == results_.end() || ran->skipped || !ran->finding.passed() || decided_.count(spec.name)) continue;
     Finding ended = run(spec, 0, now_s() + deadline_s * growth(spec), true, {{}, "", chosen});
-    if (ended.passed()) continue;
+    if (ended.outcome() == Outcome::kHarnessFault) return ended;
+    if (ended.outcome() == Outcome::kTampered) return {Rule::kVerifierFailed, human_text(ended)};  // It was not before.
+    // What is too slow or too large now was neither when it was tuned.
+    bool wrong = ended.outcome() == Outcome::kWrongOutput || ended.outcome() == Outcome::kNotFinite ||
+                 ended.outcome() == Outcome::kRuntimeError;
+    if (!wrong) continue;
     ended.told.configuration = choice_name(trace_, *trace_.find(spec.recorded_as()), chosen);
     if (spec.additional) ended.told.case_name = spec.name;
     return ended;
@@ -374,6 +388,7 @@ Finding Execution::tiny_run(double deadline_s) {
   }
   results_.push_back({spec->name, {}, {}, {}});
   at_ = &results_.back();
+  expect({{spec, 0, true}, {spec, 0, false}});
   Finding ended = run(*spec, 0, until, true);
   const double one_s = took_s_;
   if (ended.passed()) ended = call_again(*spec, until);
@@ -396,6 +411,7 @@ void Execution::run_case(const CaseSpec& spec, double until, bool twice, bool al
     bool again = index == 0 && !spec.additional && (has_tiny() || also_without_launches);
     if (ended.passed() && again) ended = call_again(spec, until);
     if (ended.passed() && also_without_launches && index == 0) ended = without_triton(spec, until);
+    if (ended.passed() && index == 0 && &spec == &cases_[0]) expect_the_rest(spec);
     if (!ended.passed()) break;
   }
   if (!at_->skipped) at_->finding = ended;
@@ -410,9 +426,7 @@ Finding Execution::full_run(double deadline_s, bool also_without_launches) {
   bool more = std::any_of(cases_.begin(), cases_.end(), [this](const CaseSpec& spec) {
     return spec.trace == cases_[0].name && !decided_.count(spec.name);
   });
-  bool told = false;
   return run_cases(cases_, decided_, &results_, [&](const CaseSpec& spec, bool first) {
-    if (spec.additional && !std::exchange(told, true)) expect_from(spec);
     run_case(spec, begins(deadline_s * growth(spec)), first && !more, also_without_launches && !spec.additional);
   });
 }
@@ -437,7 +451,7 @@ Finding Execution::time(double deadline_s) {
   triton_share_ = timed.triton_share;
   Finding ended = end(timed.answer);
   bool moves = tools_.strict && count_compute_ops(*reference_trace(spec)) == 0;
-  if (ended.passed() && moves && triton_share_ < kLeastTime) return Rule::kMovedByLibrary;
+  if (ended.passed() && moves && triton_share_ > 0 && triton_share_ < kLeastTime) return Rule::kMovedByLibrary;
   for (const auto& chosen : timed.chosen) {
     if (ended.passed()) ended = with_chosen(chosen, deadline_s);
   }

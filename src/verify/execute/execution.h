@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/rng.h"
@@ -110,9 +111,10 @@ class Execution {
     std::string calls;
     std::vector<int64_t> choices;
   };
-  using ExpectedRuns = std::map<std::string, JudgeRun>;  // By case.
+  using ExpectedRuns = std::map<std::tuple<std::string, int64_t, bool>, JudgeRun>;  // By case, seed index, launches.
   JudgeRun planned(const CaseSpec& spec, int64_t seed_index, bool launches, const Variation& as);
-  void expect_from(const CaseSpec& first);
+  void expect(const std::vector<std::tuple<const CaseSpec*, int64_t, bool>>& runs);
+  void expect_the_rest(const CaseSpec& original);
   Finding run(const CaseSpec& spec, int64_t seed_index, double until, bool launches, const Variation& as);
   Finding run(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
     return run(spec, seed_index, until, launches, {});

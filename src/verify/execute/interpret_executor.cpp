@@ -24,7 +24,7 @@ Json parameters_of(const CaseTrace& trace, PayloadWriter* initial) {
 
 // How many bytes runs that share a child may be given together, and for how many seconds they may compute.
 constexpr size_t kMostTogether = size_t{32} << 20;
-constexpr double kTogetherS = 15;
+constexpr double kTogetherS = 5;
 
 // The answer to an `interpret` job, in the form of the judge's question. Throws Tainted.
 Json findings_of(const Json& header, std::string_view tensors, const CaseTrace& trace, const Json& given,
@@ -51,6 +51,13 @@ Json findings_of(const Json& header, std::string_view tensors, const CaseTrace& 
           {"changed", changed},
           {"changed_parameters", parameters},
           {"damage", strict::array(header["guards_broken"], "guards_broken", 1 << 20).size()}};
+}
+
+// Rather than of the child that did it.
+bool tells_of_a_run(Rule rule) {
+  return rule == Rule::kRace || rule == Rule::kMemoryFault || rule == Rule::kKernelFailed ||
+         rule == Rule::kKernelName || rule == Rule::kKernelText || rule == Rule::kKernelPython ||
+         rule == Rule::kNotInterpretable || rule == Rule::kOperatorFailed;
 }
 
 const CaseTrace& case_of(const TraceFile& file, const JudgeRun& run) {
@@ -107,7 +114,7 @@ Json InterpretExecutor::arguments(const JudgeRun& run, const Json& given) const 
           {"max_programs", programs}};
 }
 
-void InterpretExecutor::run_together(OwnTime* own, double deadline_s) {
+std::optional<JudgeAnswer> InterpretExecutor::run_together(OwnTime* own, double deadline_s) {
   std::vector<JudgeRun> runs = std::exchange(expected_, {});
   std::string payload = *trace_->bytes;
   payload.resize((payload.size() + 15) / 16 * 16);
@@ -117,7 +124,10 @@ void InterpretExecutor::run_together(OwnTime* own, double deadline_s) {
     PayloadWriter initial;
     Json question = {{"parameters", parameters_of(case_of(*trace_, run), &initial)}};
     JudgeAnswer answer = ask("inputs", run, question, initial.take());
-    if (!answer.finding.passed() || answer.body.contains("skipped")) continue;
+    const bool usable = answer.finding.passed() && !answer.body.contains("skipped");
+    if (!usable && given.empty()) return answer;
+    if (!answer.finding.passed()) break;  // It is asked again.
+    if (!usable) continue;
     const size_t before = payload.size() - args["tensors"].get<size_t>();
     if (before + answer.payload.size() > kMostTogether) break;
     shift_references(&answer.body, before);
@@ -127,14 +137,20 @@ void InterpretExecutor::run_together(OwnTime* own, double deadline_s) {
     given.empty() ? args.update(one) : args["others"].push_back(std::move(one));
     given.emplace_back(&run, std::move(answer.body));
   }
-  if (given.size() < 2) return;
+  if (given.size() < 2) return {};
   Job job{"interpret", std::move(args), std::move(payload)};
   job.deadline_s = std::min({deadline_s, kTogetherS, own ? own->left() : kTogetherS});
   job.memory_bytes = limits_.memory_bytes;
   Blob blob;
   OwnTime together;
   together.set_deadline(job.deadline_s);
-  if (!run_job(pool_, ForkServerKind::kInterpret, std::move(job), &blob, &together).passed()) return;
+  Finding end = run_job(pool_, ForkServerKind::kInterpret, std::move(job), &blob, &together);
+  if (!end.passed()) {
+    // What the child itself says of its first run would have been the same of that alone.
+    if (!tells_of_a_run(end.rule())) return {};
+    if (own) own->add(together.seconds());
+    return ended(end);
+  }
   try {
     Json header = blob.header;
     Json others = Json::array();
@@ -163,13 +179,16 @@ void InterpretExecutor::run_together(OwnTime* own, double deadline_s) {
     take(0, header, all.substr(0, first));
   } catch (const Tainted&) {
     ran_.clear();  // Who sends such things does so alone, too.
-    return;
+    return {};
   }
   if (own) own->add(together.seconds());
+  return {};
 }
 
 JudgeAnswer InterpretExecutor::run(const JudgeRun& run, OwnTime* own) {
-  if (!expected_.empty() && expected_.front().poison == run.poison) run_together(own, run.deadline_s);
+  if (!expected_.empty() && expected_.front().poison == run.poison) {
+    if (auto answer = run_together(own, run.deadline_s)) return std::move(*answer);
+  }
   if (auto ready = ran_.extract(run.poison)) {
     return ask("compare", run, ready.mapped().question, ready.mapped().tensors);
   }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,8 @@ class InterpretExecutor : public Executor {
   };
   JudgeAnswer ask(const char* what, const JudgeRun& run, const Json& question, const std::string& payload);
   Json arguments(const JudgeRun& run, const Json& given) const;
-  void run_together(OwnTime* own, double deadline_s);
+  // What is there to say of the first of them already; nothing = see ran_.
+  std::optional<JudgeAnswer> run_together(OwnTime* own, double deadline_s);
 
   WorkerPool& pool_;
   JudgeSlots& judges_;

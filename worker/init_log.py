@@ -11,7 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from failure import Failure
 
-READS = frozenset((torch.Tensor.numpy, torch.Tensor.tolist, torch.Tensor.__array__, torch.Tensor.item))
+# The last ones say where values lie, or hand over the memory itself.
+READS = frozenset(getattr(torch.Tensor, name) for name in (
+    "numpy", "tolist", "__array__", "item", "__dlpack__", "data_ptr", "untyped_storage", "storage", "_typed_storage"))
 
 
 def _storage(tensor):
@@ -36,6 +38,10 @@ class InitLog(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
+        with torch._C.DisableTorchFunction():
+            return self._log(func, args, kwargs, out)
+
+    def _log(self, func, args, kwargs, out):
         random = torch.Tag.nondeterministic_seeded in func.tags
         given = [tensor for tensor in _tensors([args, kwargs or {}]) if _storage(tensor) in self._made_by]
         if not random and not given:

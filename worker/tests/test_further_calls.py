@@ -135,9 +135,15 @@ return self.kept[x.data_ptr()]"""
         self.assertIn("aten.mul.Tensor", computed("self.w = nn.Parameter(torch.randn(8) * torch.randn(8))"))
         self.assertNotIn("aten.mul.Tensor", computed("self.w = nn.Parameter(torch.randn(2, 4).t().reshape(-1))") or [])
         answer, _ = truth(PLAIN, None)
-        text = candidate(forward, "self.w = nn.Parameter(torch.tensor((torch.randn(8).numpy() * 2).tolist()))")
-        _, answer, _ = pair().recorder.run("record", pair().record_args(PLAIN, text, answer, compile=False))
-        self.assertEqual(answer["failure"]["rule"], "not_recordable")
+        for read in ("torch.tensor((torch.randn(8).numpy() * 2).tolist())", "torch.tensor([float(torch.randn(8)[0])] * 8)",
+                     "torch.frombuffer(bytearray(torch.randn(8).untyped_storage()), dtype=torch.float32)",
+                     "torch.frombuffer((__import__('ctypes').c_char * 32).from_address(torch.randn(8).data_ptr()), dtype=torch.float32)",
+                     "torch.from_numpy(__import__('numpy').from_dlpack(torch.randn(8)).copy())"):
+            text = candidate(forward, f"self.w = nn.Parameter({read})")
+            _, result, _ = pair().recorder.run("record", pair().record_args(PLAIN, text, answer, compile=False))
+            self.assertEqual(result.get("failure", {}).get("rule"), "not_recordable", read)
+        copies = "import copy; a = nn.Linear(8, 8); self.w = nn.Parameter(copy.deepcopy(a).weight[0].detach().clone())"
+        self.assertEqual(computed(copies) or [], [name for name in computed(copies) or [] if "mul" not in name])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,14 @@ READS = frozenset(getattr(torch.Tensor, name) for name in (
     "numpy", "tolist", "__array__", "item", "__dlpack__", "data_ptr", "untyped_storage", "storage", "_typed_storage"))
 
 
+OVERWRITE = frozenset(("copy_", "fill_", "zero_"))
+SHAPES_ONLY = ("new_", "empty", "zeros", "ones", "full")
+
+
+def _is_whole(tensor):
+    return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+
+
 def _storage(tensor):
     return tensor.untyped_storage()._cdata
 
@@ -42,18 +50,24 @@ class InitLog(TorchDispatchMode):
             return self._log(func, args, kwargs, out)
 
     def _log(self, func, args, kwargs, out):
+        name = func._schema.name.split("::")[1]
         random = torch.Tag.nondeterministic_seeded in func.tags
-        given = [tensor for tensor in _tensors([args, kwargs or {}]) if _storage(tensor) in self._made_by]
+        sources = [args, kwargs or {}]
+        if name.endswith("_like") or name.startswith(SHAPES_ONLY):
+            sources = []
+        elif (random and name.endswith("_") or name in OVERWRITE) and _is_whole(args[0]):
+            self._made_by.pop(_storage(args[0]), None)
+            sources = [args[1:], kwargs or {}]
+        given = [tensor for tensor in _tensors(sources) if _storage(tensor) in self._made_by]
         if not random and not given:
             return out
         if not isinstance(out, torch.Tensor) and not isinstance(out, (list, tuple)):
             if given:
                 self.host_read()
             return out
-        operators = set() if random else {str(func)}.union(*(self._made_by[_storage(tensor)] for tensor in given))
+        operators = {str(func)}.union(*(self._made_by[_storage(tensor)] for tensor in given)) if given else set()
         for tensor in _tensors(out):
-            self._made_by[_storage(tensor)] = operators if random else \
-                operators | self._made_by.get(_storage(tensor), set())
+            self._made_by[_storage(tensor)] = operators | self._made_by.get(_storage(tensor), set())
             self._known.append(StorageWeakRef(tensor.untyped_storage()))
         return out
 

@@ -135,6 +135,12 @@ return self.kept[x.data_ptr()]"""
         self.assertIn("aten.mul.Tensor", computed("self.w = nn.Parameter(torch.randn(8) * torch.randn(8))"))
         self.assertNotIn("aten.mul.Tensor", computed("self.w = nn.Parameter(torch.randn(2, 4).t().reshape(-1))") or [])
         answer, _ = truth(PLAIN, None)
+        for hidden in ("torch.normal(a * a, 0.0)", "nn.functional.dropout(a * a, 0.0, True)", "(a * a).index_fill_(0, torch.tensor([0]), 1.0)"):
+            self.assertIn("aten.mul.Tensor", computed(f"a = torch.randn(8); self.w = nn.Parameter({hidden})"), hidden)
+        self.assertIn("aten.mul.Tensor", computed("a = torch.randn(8); a = a * a; a[:0].normal_(); self.w = nn.Parameter(a)"))
+        self.assertFalse(computed("a = torch.randn(8) * 2; a.normal_(); self.w = nn.Parameter(a)"))
+        self.assertFalse(computed("a = torch.randn(8) * 2; a.copy_(torch.ones(8)); self.w = nn.Parameter(a)"))
+        self.assertFalse(computed("a = torch.randn(8) * 2; self.w = nn.Parameter(torch.randn_like(a))"))
         for read in ("torch.tensor((torch.randn(8).numpy() * 2).tolist())", "torch.tensor([float(torch.randn(8)[0])] * 8)",
                      "torch.frombuffer(bytearray(torch.randn(8).untyped_storage()), dtype=torch.float32)",
                      "torch.frombuffer((__import__('ctypes').c_char * 32).from_address(torch.randn(8).data_ptr()), dtype=torch.float32)",

@@ -53,7 +53,20 @@ bool covers(const TraceValue& value, int64_t storage_bytes) {
   return value.offset == 0 && n >= storage_bytes && value.end_byte() >= storage_bytes;
 }
 
-// Random numbers, all of them anew.
+bool in_place(const std::string& op) { return base_name(op).ends_with('_'); }
+bool takes_shapes_only(const std::string& op) { return allocates(op) || base_name(op).ends_with("_like"); }
+
+// Largest extents seen.
+std::map<int64_t, int64_t> sizes_of_storages(const CaseTrace& trace) {
+  std::map<int64_t, int64_t> bytes;
+  for (const TraceValue& value : trace.values) {
+    int64_t& size = bytes[value.storage];
+    size = std::max(size, value.end_byte());
+  }
+  return bytes;
+}
+
+// Random numbers.
 bool draws(const std::string& op) {
   std::string name = base_name(op);
   for (const char* part :
@@ -114,26 +127,31 @@ std::vector<bool> host_arithmetic(const CaseTrace& trace) {
 // What __init__ makes of random numbers: storage -> the operators between them and it, plumbing left out.
 std::map<int64_t, std::set<std::string>> made_of_weights(const CaseTrace& trace) {
   std::map<int64_t, std::set<std::string>> made;
-  auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
+  std::map<int64_t, int64_t> storage_bytes = sizes_of_storages(trace);
+  auto value_of = [&](int64_t id) -> const TraceValue& { return trace.values.at(static_cast<size_t>(id)); };
   for (size_t at = 0; at < trace.init_steps; ++at) {
     const TraceStep& step = trace.tape[at];
     if (step.is_launch) continue;
     const bool drawn = draws(step.op);
-    bool any = drawn;
+    size_t first_source = takes_shapes_only(step.op) ? step.reads.size() : 0;
+    if (first_source < step.reads.size() && (overwrites(step.op) || (drawn && in_place(step.op)))) {
+      const TraceValue& target = value_of(step.reads[0]);
+      if (covers(target, storage_bytes[target.storage])) {
+        made.erase(target.storage);
+        first_source = 1;
+      }
+    }
+    bool depends = false;
     std::set<std::string> operators;
-    for (int64_t id : step.reads) {
-      auto of = made.find(storage_of(id));
-      if (of == made.end() || drawn) continue;
-      any = true;
+    for (size_t i = first_source; i < step.reads.size(); ++i) {
+      auto of = made.find(value_of(step.reads[i]).storage);
+      if (of == made.end()) continue;
+      depends = true;
       operators.insert(of->second.begin(), of->second.end());
     }
-    if (!any) continue;
-    if (!drawn && !is_plumbing(step.op)) operators.insert(step.op);
-    for (int64_t id : step.outs) {
-      std::set<std::string>& of = made[storage_of(id)];
-      if (drawn) of.clear();
-      of.insert(operators.begin(), operators.end());
-    }
+    if (!depends && !drawn) continue;
+    if (depends && !is_plumbing(step.op)) operators.insert(step.op);
+    for (int64_t id : step.outs) made[value_of(id).storage].insert(operators.begin(), operators.end());
   }
   return made;
 }
@@ -180,13 +198,9 @@ std::set<std::string> computed_in_init(const CaseTrace& trace, const CaseTrace* 
 CallFinding check_calls(const CaseTrace& trace, CallRules rules, const CaseTrace* reference) {
   CallFinding found;
   std::set<std::string> delegated;
-  std::set<int64_t> given;                   // Storages that are there before forward().
-  std::set<int64_t> reached;                 // Storages a launch may have written, or data derived from them.
-  std::map<int64_t, int64_t> storage_bytes;  // Largest extent seen.
-  for (const TraceValue& value : trace.values) {
-    int64_t& size = storage_bytes[value.storage];
-    size = std::max(size, value.end_byte());
-  }
+  std::set<int64_t> given;    // Storages that are there before forward().
+  std::set<int64_t> reached;  // Storages a launch may have written, or data derived from them.
+  std::map<int64_t, int64_t> storage_bytes = sizes_of_storages(trace);
   auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
   for (const TraceInput& input : trace.inputs) {
     if (input.value >= 0) given.insert(storage_of(input.value));

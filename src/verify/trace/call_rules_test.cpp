@@ -93,6 +93,24 @@ TEST(CallRules, ArithmeticOnWeightsInInitIsWorkInTheWrongPlace) {
   EXPECT_TRUE(rule(with_init("aten.mul.Tensor", "weight"), task).passed()) << "it gets the task's values";
   EXPECT_TRUE(rule(with_init("aten.mul.Tensor"), with_init("aten.mul.Tensor")).passed()) << "the task does so, too";
   EXPECT_TRUE(rule(with_init("aten.mul.Tensor"), task, CallRules::kMixed).passed());
+  // Random numbers over a part of it, or none of them, hide nothing; over all of it, nothing is left to hide.
+  auto then = [](std::vector<TraceStep> steps, std::vector<int64_t> shape = {4, 8}) {
+    CaseTrace trace = with_init("aten.mul.Tensor");
+    trace.values.push_back(trace_value(4, std::move(shape)));
+    trace.values.push_back(trace_value(6));
+    trace.init_steps += steps.size();
+    if (steps.back().result.leaf == 6) trace.tape.back() = launch_step({0, 6, 1});
+    trace.tape.insert(trace.tape.begin() + 3, steps.begin(), steps.end());
+    return trace;
+  };
+  EXPECT_FALSE(
+      rule(then({call_step("aten.slice.Tensor", {4}, 5), call_step("aten.normal_.default", {5}, 5)}, {1, 8}), task)
+          .passed());
+  EXPECT_FALSE(rule(then({call_step("aten.normal.Tensor_float", {4}, 6)}), task).passed());
+  EXPECT_FALSE(rule(then({call_step("aten.clone.default", {4}, 6)}), task).passed());
+  EXPECT_TRUE(rule(then({call_step("aten.normal_.default", {4}, 4)}), task).passed());
+  EXPECT_TRUE(rule(then({call_step("aten.fill_.Scalar", {4}, 4)}), task).passed());
+  EXPECT_TRUE(rule(then({call_step("aten.randn_like.default", {4}, 6)}), task).passed());
   CaseTrace unused = with_init("aten.mul.Tensor");
   unused.tape.back() = launch_step({0, 1});
   EXPECT_TRUE(rule(unused, task).passed()) << "nobody takes the product";

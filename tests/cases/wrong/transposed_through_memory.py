@@ -1,5 +1,6 @@
 # task: tests/cases/tasks/transpose_add.py
 # expect: wrong_output @tiny_run
+# expect-gpu: not_finite @tiny_run or wrong_output @tiny_run or not_finite @full_run or wrong_output @full_run or pass @time
 # why: a program stores a tile and loads it transposed: other threads' elements, with no barrier between
 import torch
 import torch.nn as nn

@@ -60,7 +60,8 @@ class InterpretExecutor : public Executor {
   const Reference* reference_ = nullptr;
   const TraceFile* trace_ = nullptr;
   std::vector<JudgeRun> expected_;
-  std::map<uint64_t, Ran> ran_;  // By poison: runs that are done and not asked for yet.
+  std::map<uint64_t, Ran> ran_;               // By poison: runs that are done and not asked for yet,
+  std::map<uint64_t, JudgeAnswer> answered_;  // ... and those for which the judge has no inputs.
 };
 
 }  // namespace tritonrl

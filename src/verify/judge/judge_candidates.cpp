@@ -395,7 +395,8 @@ Json Judge::compare(const Json& question, std::string_view tensors) {
   const Json kept = question.value("changed_parameters", Json::array());
   for (const Json& name : kept) {
     for (const Parameter& theirs : at.parameters) {
-      bool wrong = name.is_string() && theirs.name == name && !(at.changed && at.changed->count(theirs.id));
+      bool wrong =
+          name.is_string() && theirs.name == name.get<std::string>() && !(at.changed && at.changed->count(theirs.id));
       if (wrong && changed.passed()) changed = parameter_changed(theirs.name);
     }
   }

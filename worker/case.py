@@ -12,6 +12,8 @@ from triton.runtime.errors import OutOfResources, PTXASError
 import fake_cuda
 from candidate import load, rebind, size_constants
 from failure import RAISED_IN, Failure, candidate_lines, describe, is_out_of_memory, scrub
+from further_calls import Call, further_cases
+from init_log import HostReads, InitLog
 from tape import NeedRealInit, Recorder, is_fake
 from values import cast_module
 from wire import DTYPES, content_hash, decode_init, dtype_name
@@ -26,10 +28,13 @@ class Case:
         self.reference = {p["name"]: p for p in spec.get("reference_parameters", args.get("reference_parameters", []))}
         self.dtype = DTYPES.get(spec.get("dtype"))  # Of floating inputs and weights; None = as written.
         self.phase, self.path = "import", ""
+        self.log = None            # Of an __init__ that is really run.
+        self.called = False        # forward() has been called once.
         self.module_name = f"candidate_{spec['name']}"
         self.seconds = {}
         self.sections = {}         # "init_steps", "input_steps" where those are on the tape.
         self.blob_parameters = []  # Parameter entries with a real tensor under "tensor".
+        self.further = []          # (suffix of the name, CASE_TRACE) of calls that do not repeat the first.
 
     def run(self):
         started = time.perf_counter()
@@ -39,12 +44,17 @@ class Case:
             raise
         except Failure as failure:
             lines = candidate_lines(failure, self.path)
-            failure.message = scrub("\n".join([*lines[-3:], failure.message]), self.work)
+            failure.message = self._in_its_call(scrub("\n".join([*lines[-3:], failure.message]), self.work))
             raise
         except BaseException as error:
-            raise self._failure(error) from None
+            failure = self._failure(error)
+            failure.message = self._in_its_call(failure.message)
+            raise failure from None
         finally:
             self.seconds["total"] = time.perf_counter() - started
+
+    def _in_its_call(self, message):
+        return f"in a further call of forward(), on other inputs: {message}" if self.called else message
 
     def _failure(self, error):
         if is_out_of_memory(error):
@@ -105,9 +115,11 @@ class Case:
         self.phase = "init"
         if real:
             torch.manual_seed(self.args["weight_seed"])
-            model = self._timed("init", lambda: model_class(*self.init_inputs))
-            self._check_model(model)
-            self._cast(model)
+            self.log = InitLog()
+            with self.log, HostReads(self.log):
+                model = self._timed("init", lambda: model_class(*self.init_inputs))
+                self._check_model(model)
+                self._cast(model)
             self._adopt(model, recorder)
         else:
             fake_cuda.recorder = recorder
@@ -196,6 +208,8 @@ class Case:
             recorder.parameter(name, fake_of(real))
             self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
                                          "matched": matched, "init_hash": content_hash(real), "tensor": real.detach()})
+            if not matched:
+                self._note(name, real)
         for module in model.modules():
             for table in (module._parameters, module._buffers):
                 for key, real in table.items():
@@ -205,6 +219,12 @@ class Case:
                 if isinstance(value, torch.Tensor):
                     vars(module)[key] = fake_of(value)
                     recorder.value(value)
+
+    def _note(self, name, real):
+        """What __init__ made it of, where it is no weight of the task's."""
+        operators = self.log.operators(real) if self.log is not None else []
+        if operators:
+            self.sections.setdefault("notes", {}).setdefault("computed", {})[name] = operators
 
     # --- forward().
 
@@ -254,14 +274,26 @@ class Case:
         return inputs, entries
 
     def _forward(self, model, recorder, inputs, entries):
-        with self._on_tape(recorder, "forward"):
-            out = model(*inputs)
-            recorder.recording = False
-            outputs = recorder.structure(out)
+        first = Call(recorder, [entry if type(entry) is int else None for entry in entries])
+        first.end(recorder, self._call(model, recorder, inputs))
+        if not self.spec.get("additional"):
+            self.called = True
+            self._call_again(model, recorder, first, inputs, entries)
         for name, real in recorder.constants:
             self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
                                          "matched": False, "init_hash": content_hash(real), "tensor": real.detach()})
-        return recorder.case_trace(entries, outputs)
+            self._note(name, real)
+        return first.case_trace(recorder, entries)
+
+    def _call(self, model, recorder, inputs):
+        with self._on_tape(recorder, "forward"):
+            out = model(*inputs)
+            recorder.recording = False
+            return recorder.structure(out)
+
+    def _call_again(self, model, recorder, first, inputs, entries):
+        self.further = further_cases(recorder, first, entries, lambda tensors: self._call(
+            model, recorder, [value if tensor is None else tensor for value, tensor in zip(inputs, tensors)]))
 
 
 class _TryReal(BaseException):

@@ -14,9 +14,11 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import interpreter
 from failure import Failure, describe, is_out_of_memory, line_in_file
+from further_calls import repeated
 from kernels import Rebuilder, decode_constant
+from known_values import tensors_of
 from trace_reader import unpack
-from wire import DTYPES, decode_argument, operator_of, read_tensor
+from wire import DTYPES, BlobWriter, decode_argument, operator_of, read_tensor
 
 GUARD = 256  # Elements on either side of a storage.
 ALIGN = 64   # Bytes.
@@ -51,8 +53,10 @@ class Walker:
         self._specs = specs
         self._values = {value["id"]: value for value in case_trace["values"]}
         self._tensors = {}
+        self._starts = {}      # storage number -> address of its buffer.
         self._guards = {}      # storage number -> (buffer, start of the zone, start of the data, bytes, zone, rim).
         self.broken = set()
+        self.written = set()   # Storages that a launch or an operation stored to.
         self.programs = 0
 
     # --- Memory.
@@ -90,6 +94,7 @@ class Walker:
         rim = torch.cat((buffer[skip:start], buffer[start + nbytes:skip + 2 * guard + size]))
         self._guards[number] = (buffer, skip, start, nbytes, 2 * guard + size, rim)
         address = buffer.data_ptr()
+        self._starts[number] = address + skip
         interpreter.memory.allow(address + skip, address + skip + 2 * guard + size)
         return start
 
@@ -124,6 +129,8 @@ class Walker:
             args[3] += self._shift(step["args"][0]["t"])
         elif name in ("set_", "resize_"):
             raise Failure("not_interpretable", "launch", f"{name} needs a GPU")
+        if op._schema.is_mutable:
+            self.written.update(self._values[value]["storage"] for value in tensors_of([step["args"], step["kwargs"]]))
         self._bind_results(step["out"], op(*args, **kwargs), name)
 
     def _shift(self, value_id):
@@ -152,7 +159,9 @@ class Walker:
         self.programs += math.prod(grid)
         spec = step.get("spec")
         signature = self._specs[spec].get("signature", {}) if spec is not None else {}
-        interpreter.launch(kernel, grid, arguments, signature, self._backwards)
+        interpreter.launch(kernel, grid, arguments, signature, self._backwards, step["num_warps"])
+        stored = interpreter.memory.races.stored()
+        self.written.update(number for number, start in self._starts.items() if start in stored)
         self._check_guards()
 
     def _launch_argument(self, arg):
@@ -176,12 +185,19 @@ class Walker:
             return {"dict": [[key, self.structure(item, blob)] for key, item in body]}
         return {kind: body if kind == "value" else [self.structure(item, blob) for item in body]}
 
+    def changed(self, value_id, before):
+        now = self._tensors[value_id]
+        return not (torch.equal(now.contiguous().view(torch.uint8), before.contiguous().view(torch.uint8))
+                    if now.dim() else torch.equal(now.reshape(1).view(torch.uint8), before.reshape(1).view(torch.uint8)))
+
     def after(self, value_id, before, blob):
         """A reference to an input's bytes where the walk changed them, else None."""
-        now = self._tensors[value_id]
-        same = torch.equal(now.contiguous().view(torch.uint8), before.contiguous().view(torch.uint8)) \
-            if now.dim() else torch.equal(now.reshape(1).view(torch.uint8), before.reshape(1).view(torch.uint8))
-        return None if same else blob.add(now)
+        return blob.add(self._tensors[value_id]) if self.changed(value_id, before) else None
+
+    def kept(self, parameters, before):
+        """Places of the parameters that the walk changed; `before(name)`: what one was."""
+        return [place for place, (name, value_id, *_) in enumerate(parameters)
+                if self._values[value_id]["storage"] in self.written and self.changed(value_id, before(name))]
 
 
 def _innermost(error):
@@ -221,22 +237,49 @@ def _kernel_line(error, entries):
     return found
 
 
+def chosen(tape, choices):
+    """The tape with the configurations that are asked for: launch n of those with several takes choices[n % size]."""
+    number = 0
+    for step in tape:
+        if choices and len(step.get("choices", ())) > 1:
+            choice = step["choices"][choices[number % len(choices)] % len(step["choices"])]
+            step, number = {**step, **choice}, number + 1
+        yield step
+
+
 def run(job, payload, blob, work):
     args = job["args"]
     trace = unpack(memoryview(payload)[:args["trace"]])
-    case_trace = next(case["trace"] for case in trace["cases"] if case["name"] == args["case"])
+    folder = os.path.join(work, "kernels")
+    os.makedirs(folder, exist_ok=True)
+    rebuilder = Rebuilder(trace["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
+    area = memoryview(payload)[args["tensors"]:]
+    answer = walk(trace, rebuilder, args, area, blob)
+    for other in args.get("others", ()):  # Each is as if it were alone; the first that fails is asked for again.
+        own = BlobWriter()
+        try:
+            interpreter.memory.forget()
+            one = walk(trace, rebuilder, {**args, **other}, area, own)
+        except (Failure, MemoryError):
+            break
+        answer.setdefault("others", []).append({"answer": one, "tensors": blob.append(own)})
+    return answer
+
+
+def walk(trace, rebuilder, args, area, blob):
+    case_trace = dict(next(case["trace"] for case in trace["cases"] if case["name"] == args["case"]))
+    if case_trace["inputs"]:
+        case_trace = repeated(case_trace, len(args["inputs"]) // len(case_trace["inputs"]))
     if not args["launches"]:
         case_trace["tape"] = [step for step in case_trace["tape"] if "launch" not in step]
+    case_trace["tape"] = list(chosen(case_trace["tape"], args.get("choices")))
     planned = sum(math.prod(step["grid"]) for step in case_trace["tape"] if "launch" in step)
     if planned > args["max_programs"]:
         raise Failure("not_interpretable", "launch", f"{planned} program instances are too many for the interpreter "
                                                      f"(limit {args['max_programs']}): this needs a GPU")
-    folder = os.path.join(work, "kernels")
-    os.makedirs(folder, exist_ok=True)
-    rebuilder = Rebuilder(trace["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     poison = Poison(args["poison"])
     walker = Walker(case_trace, rebuilder, trace["specs"], poison, backwards=args["poison"] % 2 == 1)
-    references, area = dict(args["parameters"]), memoryview(payload)[args["tensors"]:]
+    references = dict(args["parameters"])
     for name, value_id, *_ in case_trace["parameters"]:
         walker.bind(value_id, read_tensor(references[name], area))
     inputs = [read_tensor(spec, area) if value_id is not None else None
@@ -250,8 +293,9 @@ def run(job, payload, blob, work):
     except Failure:
         raise
     except Exception as error:
-        raise _failure(error, folder, trace["kernels"]) from None
+        raise _failure(error, rebuilder.folder, trace["kernels"]) from None
     return {"outputs": walker.structure(case_trace["outputs"], blob), "programs": walker.programs,
             "inputs_after": [None if value_id is None else walker.after(value_id, tensor, blob)
                              for value_id, tensor in zip(case_trace["inputs"], inputs)],
+            "kept": walker.kept(case_trace["parameters"], lambda name: read_tensor(references[name], area)),
             "guards_broken": sorted(walker.broken)}

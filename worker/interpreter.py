@@ -20,8 +20,9 @@ from triton.runtime import interpreter as shipped
 from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
 
 import compiled_python
+import fast_types
 from compiled_python import BeyondInterpreter, argument, constant
-from races import Race, Races, Span
+from races import Race, Races, Span, Tile
 
 
 class MemoryFault(Exception):
@@ -34,6 +35,9 @@ class Memory:
     def __init__(self):
         self._starts, self._ends = [], []
         self.races = Races()
+
+    def forget(self):
+        self.__init__()
 
     def allow(self, start, end):
         at = bisect.bisect_left(self._starts, start)
@@ -94,9 +98,10 @@ def _check_memory():
     relaxed = shipped._ir.MEM_SEMANTIC.RELAXED
 
     def load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile):
-        width = _width(ptrs)
-        for span in memory.check(ptrs.data, _mask_of(mask), width, "load"):
+        width, selected = _width(ptrs), _mask_of(mask)
+        for span in memory.check(ptrs.data, selected, width, "load"):
             memory.races.load(span, width, is_volatile)
+            memory.races.load_own(span, Tile(ptrs.data.shape, selected))
         return plain_load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     def store(self, ptrs, value, mask, cache_modifier, eviction_policy):
@@ -108,6 +113,7 @@ def _check_memory():
             def differs(met, span=span):
                 return not _same(_held(span.addresses[met], values.dtype), span.of(values)[met])
             memory.races.store(span, width, differs)
+            memory.races.store_own(span, Tile(ptrs.data.shape, selected))
         out = plain_store(self, ptrs, value, mask, cache_modifier, eviction_policy)
         for span in spans:
             if not span.contiguous and not _same(_held(span.addresses, values.dtype), span.of(values)):
@@ -118,15 +124,27 @@ def _check_memory():
         width = _width(ptr)
         for span in memory.check(ptr.data, _mask_of(mask), width, "atomic"):
             memory.races.update(span, width, sem != relaxed)
+        memory.races.barrier()
         return plain_rmw(self, op, ptr, val, mask, sem, scope)
 
     def cas(self, ptr, cmp, val, sem, scope):
         width = _width(ptr)
         for span in memory.check(ptr.data, None, width, "compare-and-swap"):
             memory.races.update(span, width, sem != relaxed)
+        memory.races.barrier()
         return plain_cas(self, ptr, cmp, val, sem, scope)
     InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store = load, store
     InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_atomic_cas = rmw, cas
+
+
+def _meeting(owner, name):
+    """All threads of a program take part in it, or may."""
+    plain = getattr(owner, name)
+
+    def method(*args, **kwargs):
+        memory.races.barrier()
+        return plain(*args, **kwargs)
+    setattr(owner, name, method)
 
 
 def _no_bfloat16(name):
@@ -263,11 +281,16 @@ class _Language:
 def install():
     """Once per process, in the interpret fork server (TRITON_INTERPRET=1 is set). Everything is patched for good."""
     np.seterr(all="ignore")
+    fast_types.install()
     shipped._get_np_dtype = _numpy_dtype
     shipped._patch_lang(_Language)
     InterpretedFunction.__call__ = _call_helper
     _check_memory()
     _multiply_as_tensor_cores()
+    for name in ("create_barrier", "create_dot", "create_trans", "create_histogram", "create_gather", "create_cat",
+                 "create_join", "create_split"):
+        _meeting(InterpreterBuilder, name)
+    _meeting(shipped.ReduceScanOpInterface, "apply")
     for name in ("binary_op", "unary_op", "create_dot", "create_fabs", "create_fma"):
         _no_bfloat16(name)
     InterpreterBuilder.create_extern_elementwise = _extern
@@ -284,8 +307,8 @@ def install():
                 member.rewrite()
 
 
-def launch(kernel, grid, arguments, signature, backwards=False):
-    """Runs every program of one launch. `arguments`: {parameter: tensor or scalar}, compile-time ones included;
+def launch(kernel, grid, arguments, signature, backwards=False, warps=4):
+    """Runs every program of one launch, of `warps` warps. `arguments`: {parameter: tensor or scalar}, compile-time ones included;
     `signature`: their types as the kernel was specialised for them, where that is known."""
     function = kernel.rewrite()
     annotations = {name: triton.runtime.jit._normalize_ty(kind) for name, kind in function.__annotations__.items()}
@@ -294,6 +317,7 @@ def launch(kernel, grid, arguments, signature, backwards=False):
     builder = shipped.interpreter_builder
     builder.set_grid_dim(*grid)
     memory.races.begin_launch()
+    memory.races.several_warps = warps > 1
     step = -1 if backwards else 1
     for x in range(grid[0])[::step]:
         for y in range(grid[1])[::step]:

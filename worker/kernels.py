@@ -171,7 +171,7 @@ class Rebuilder:
 
     def __init__(self, entries, folder, decorators, names=None, builtins=None):
         """`names`: {index: number in names of files and modules}; `builtins`: what texts may use (when compiling)."""
-        self._entries, self._folder, self._decorators = entries, folder, decorators
+        self._entries, self.folder, self._decorators = entries, folder, decorators
         self._names, self._builtins, self._compiling = names or {}, builtins, builtins is not None
         self._functions = {}
 
@@ -185,7 +185,7 @@ class Rebuilder:
     def _build(self, index, entry):
         check_kernel(entry)
         name = f"tritonrl_kernel_{self._names.get(index, index)}"
-        path = os.path.join(self._folder, name + ".py")
+        path = os.path.join(self.folder, name + ".py")
         with open(path, "w", encoding="utf-8") as file:
             file.write(entry["source"])
         module = types.ModuleType(name)

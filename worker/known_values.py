@@ -36,18 +36,18 @@ class KnownValues:
 
     def _step(self, step):
         if "op" not in step:
-            for value in _tensors(list(step["args"])):
+            for value in tensors_of(list(step["args"])):
                 self._forget(value)
             return
         outs = list(_ids(step["out"]))
         op = operator_of(step["op"])
         if op is not None and not self._evaluate(op, step["op"].split(".")[1], step, outs):
-            for value in outs + (list(_tensors(step["args"])) if op._schema.is_mutable else []):
+            for value in outs + (list(tensors_of(step["args"])) if op._schema.is_mutable else []):
                 self._forget(value)
 
     def _evaluate(self, op, name, step, outs):
         values = self._recorder.values
-        given = list(_tensors([step["args"], step["kwargs"]]))
+        given = list(tensors_of([step["args"], step["kwargs"]]))
         if torch.Tag.nondeterministic_seeded in op.tags or "empty" in name or \
                 any(_elements(values[value]) > MAX_ELEMENTS for value in outs) or \
                 any(value not in self._real for value in given):
@@ -78,17 +78,17 @@ def _elements(value):
     return count
 
 
-def _tensors(nest):
+def tensors_of(nest):
     """Value ids among arguments."""
     if isinstance(nest, dict):
         for key, item in nest.items():
             if key == "t" and isinstance(item, int):
                 yield item
             else:
-                yield from _tensors(item)
+                yield from tensors_of(item)
     elif isinstance(nest, (list, tuple)):
         for item in nest:
-            yield from _tensors(item)
+            yield from tensors_of(item)
 
 
 def _ids(out):

@@ -6,6 +6,11 @@
 # Time is cut into segments: a program begins one, and so does each of its atomics that orders memory. What program q
 # wrote in a segment is handed over to program p when q later did such an atomic on an address that p, too, has done one
 # on (locks, counters of who arrives last). A load that comes before the store is found when the launch runs backwards.
+#
+# Within a program an element belongs to the thread that holds its place in a tile. A tile that loads what one of another
+# shape, or another place, stored is a race unless something all threads take part in lies between: a barrier, an atomic,
+# or what may move values between threads (reductions, products, ...), which is given the benefit of the doubt. A program
+# of one warp is, too, and so is what a scalar stores and a scalar loads.
 import bisect
 
 import numpy as np
@@ -13,6 +18,20 @@ import numpy as np
 
 class Race(Exception):
     """Two programs of a launch touch the same element, and the outcome depends on who comes first."""
+
+
+class Tile:
+    """Which threads an access belongs to: its shape, and the places that its mask lets through (None = all)."""
+
+    def __init__(self, shape, mask):
+        self.shape, self._mask = shape, mask
+        self.size = 1
+        for n in shape:
+            self.size *= n
+
+    def places(self, span):
+        every = np.arange(self.size) if self._mask is None else np.flatnonzero(self._mask)
+        return span.of(every)
 
 
 class Span:
@@ -35,6 +54,8 @@ class Races:
         self._plain, self._atomic = {}, {}  # Start of a buffer -> [bytes of an element, segments].
         self._programs = []                 # First segment of each program so far.
         self._segment = self._first = 0
+        self._own = {}                      # Start of a buffer -> what this program stored there since a barrier.
+        self.several_warps = True
         self._releases, self._acquired = {}, set()  # Address -> {program: segment of its last atomic there}.
 
     def begin_program(self):
@@ -42,6 +63,15 @@ class Races:
         self._first = self._segment
         self._programs.append(self._first)
         self._acquired.clear()
+        self._own.clear()
+
+    def barrier(self):
+        """All threads of the program have come this far."""
+        self._own.clear()
+
+    def stored(self):
+        """Starts of the buffers that the launch has stored to so far."""
+        return self._plain.keys() | self._atomic.keys()
 
     # --- Accesses: a Span each, and how wide an element is.
 
@@ -70,6 +100,38 @@ class Races:
             for address in span.addresses.tolist():
                 self._releases.setdefault(address, {})[len(self._programs)] = self._segment
                 self._acquired.add(address)
+
+    # --- Within a program.
+
+    def store_own(self, span, tile):
+        if self.several_warps:
+            low, high = span.addresses.min(), span.addresses.max()
+            self._own.setdefault(span.start, []).append((low, high, span, tile))
+
+    def load_own(self, span, tile):
+        """Does it load what another thread of the program stored, with no barrier between the two?"""
+        stores = self._own.get(span.start)
+        if not stores:
+            return
+        addresses, places = span.addresses, None
+        first, last = addresses.min(), addresses.max()
+        for low, high, stored, by in reversed(stores):
+            if last < low or first > high:
+                continue
+            places = tile.places(span) if places is None else places
+            order = np.argsort(stored.addresses, kind="stable")
+            known = stored.addresses[order]
+            at = np.minimum(np.searchsorted(known, addresses), known.size - 1)
+            met = known[at] == addresses
+            if not met.any():
+                continue
+            one_thread = tile.size == 1 and by.size == 1
+            same = tile.shape == by.shape and bool((by.places(stored)[order[at[met]]] == places[met]).all())
+            if not one_thread and not same:
+                raise Race("threads of one program race: one loads what another one stores, without tl.debug_barrier()")
+            addresses, places = addresses[~met], places[~met]
+            if not addresses.size:
+                return
 
     # --- Shadows.
 

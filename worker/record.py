@@ -31,8 +31,8 @@ def record(args, work, failures=None):
             continue
         parameters = [{**entry, "tensor": tensor_bytes(entry["tensor"]).tobytes()} if "tensor" in entry else entry
                       for entry in case.blob_parameters]
-        cases.append({"name": spec["name"], "trace": case_trace, "parameters": parameters, **case.sections,
-                      "seconds": case.seconds})
+        cases += [{"name": spec["name"] + suffix, "trace": trace, "parameters": parameters, **case.sections,
+                   "seconds": case.seconds} for suffix, trace in [("", case_trace), *case.further]]
         sys.modules.pop(case.module_name, None)
     cubins = [{**entry, "tensor": binary} for entry, binary in now.cubins]
     return {"kernels": now.kernels.entries, "specs": now.specs, "cubins": cubins, "cases": cases}

@@ -106,7 +106,7 @@ class Recorder(TorchDispatchMode):
                 alias = self.add(tensor, fake_cuda.on_host(other))
                 self.tape.append({"op": "aten.as_strided.default", "args": [
                     {"t": value}, {"l": [{"i": n} for n in metadata[0]]}, {"l": [{"i": n} for n in metadata[1]]},
-                    {"i": metadata[2]}], "kwargs": {}, "out": {"id": alias}})
+                    {"i": metadata[2]}], "kwargs": {}, "out": {"id": alias}, "alias": True})
                 return alias
         raise Failure("not_recordable", self.phase, "a tensor was re-interpreted behind the recorder's back")
 
@@ -332,10 +332,6 @@ class Recorder(TorchDispatchMode):
         if out is None or isinstance(out, (bool, int, float, str)):
             return {"value": repr(out) if isinstance(out, float) and out - out != 0 else out}
         raise Failure("forward_failed", "forward", f"forward() returns a {type(out).__name__}, not tensors")
-
-    def case_trace(self, inputs, outputs):
-        return {"values": self.values, "inputs": inputs, "parameters": self.parameters, "tape": self.tape,
-                "outputs": outputs}
 
 
 def encode(arg, recurse):

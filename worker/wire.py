@@ -92,10 +92,7 @@ class BlobWriter:
 
     def add(self, tensor, with_stride=False):
         data = tensor_bytes(tensor)
-        pad = -self._size % 16
-        if pad:
-            self._parts.append(bytes(pad))
-            self._size += pad
+        self._pad()
         ref = {"shape": list(tensor.shape), "dtype": dtype_name(tensor.dtype), "offset": self._size,
                "nbytes": data.nbytes}
         if with_stride:
@@ -103,6 +100,18 @@ class BlobWriter:
         self._parts.append(data)
         self._size += data.nbytes
         return ref
+
+    def append(self, other):
+        """The place of another one's tensors, one after the other, whose references count from there."""
+        self._pad()
+        self._parts += other._parts
+        self._size += other._size
+        return {"offset": self._size - other._size, "nbytes": other._size}
+
+    def _pad(self):
+        if self._size % 16:
+            self._parts.append(bytes(-self._size % 16))
+            self._size += -self._size % 16
 
     def add_bytes(self, data):
         return self.add(torch.frombuffer(bytearray(data), dtype=torch.uint8))

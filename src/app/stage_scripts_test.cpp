@@ -42,7 +42,10 @@ class Actor {
       return ended(happens(cat("compile ", number == 0 ? "full" : kOwnTrace.at(number - 1))), nonce,
                    [&](const std::string&) { return compile_answer(nonce); });
     }
-    return interpret(job, nonce);
+    // Of several runs at once the script knows nothing: they are lost and asked for one by one, or too slow for it.
+    JobAnswer answer = job.args.contains("others") ? JobAnswer() : interpret(job, nonce);
+    answer.own_s = 0.6;
+    return answer;
   }
 
   Json judge(const Json& question, const std::string& payload, std::string* tensors) {
@@ -183,6 +186,7 @@ class Actor {
                      {"ok", true},
                      {"outputs", ref("float32", 0, 16)},
                      {"inputs_after", Json::array({nullptr})},
+                     {"kept", Json::array()},
                      {"programs", 1},
                      {"guards_broken", Json::array()}};
       if (what == "guard broken") header["guards_broken"].push_back(1);

@@ -119,7 +119,8 @@ std::string what_is_told(const PublicFinding& told, const std::string& values) {
       return cat("input ", told.number, " is changed, which the reference does not do");
     case Rule::kParameterChanged:
       return cat("parameter ", name, " is changed, which the reference does not do");
-    case Rule::kLibraryCalls: {
+    case Rule::kLibraryCalls:
+    case Rule::kWeightsComputed: {
       std::vector<std::string> names;
       for (const CleanText& one : told.operations) names.push_back(one.str());
       return cat(says(told.rule), ": ", join(names, ", "));
@@ -135,6 +136,10 @@ std::string in_its_place(const PublicFinding& told, const std::string& what) {
   if (!told.kernel.empty()) {
     out += cat("kernel ", told.kernel.str(), told.line > 0 ? cat(", line ", told.line) : "", ":");
     out += what.find('\n') == std::string::npos ? " " : "\n";
+  }
+  if (!told.configuration.empty()) out += cat("with the configuration ", told.configuration.str(), ": ");
+  if (told.call > 0) {
+    out += cat("right in one call of forward(), not in call ", told.call, " with what the calls before it left: ");
   }
   out += what;
   std::vector<std::string> sizes;
@@ -277,6 +282,8 @@ void Finding::json_fields(Self& self, V& v) {
   v.optional("index", told.index);
   v.optional("not_finite", told.not_finite);
   v.optional("times_allowed", told.times_allowed);
+  v.optional("configuration", told.configuration);
+  v.optional("call", told.call);
   v.optional("case", told.case_name);
   v.optional("sizes", told.sizes);
   v.optional("secret", self.secret);

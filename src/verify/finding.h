@@ -98,6 +98,8 @@ struct PublicFinding {
   std::vector<int64_t> index;       // ... the first of them,
   std::string not_finite;           // ... what it is: "nan", "inf" or "-inf"; "" = finite,
   double times_allowed = 0;         // ... and its error in units of what is allowed: two digits; 0 = not compared so.
+  CleanText configuration;          // Of an autotuner, where it is not the first: "kernel: BLOCK = 64".
+  int64_t call = 0;                 // Which call of forward(), of those made without resetting it; 0 = the first.
   CleanText case_name;              // Of an additional case, else "".
   std::map<std::string, int64_t> sizes;  // Of the case, where it rebinds the task's.
 };

@@ -107,6 +107,10 @@ class CandidateRun {
     verdict.policies = policies_;
     verdict.triton_compile_s = triton_compile_s_;
     verdict.triton_launches = launches_;
+    verdict.keeps_state = execution_->keeps_state();
+    for (const std::string& name : execution_->choices_not_run()) {
+      verdict.choices_not_run.push_back(clean_message(name));
+    }
     verdict.task_failure = clean_message(execution_->task_failure());
     verdict.code = valid_utf8(code_);
     return verdict;
@@ -202,7 +206,7 @@ class CandidateRun {
     std::vector<const CaseTrace*> traces;
     for (const CaseTrace& trace : file.cases) {
       bool later = std::any_of(specs().begin(), specs().end(), [&](const CaseSpec& spec) {
-        return spec.name == trace.name && (spec.additional || (spec.tiny && !runs_cubins));
+        return is_call_of(trace, spec) && (spec.additional || (spec.tiny && !runs_cubins));
       });
       if (!later) traces.push_back(&trace);
     }
@@ -237,16 +241,17 @@ class CandidateRun {
   Finding call_rules() {
     bool strict = f_.config_.call_rules == CallRules::kStrict;
     Finding broken;
-    for (const CaseSpec& spec : specs()) {
-      const CaseTrace* found = execution_->trace().find(spec.name);
-      if (!found) continue;  // It has no trace of its own, or is decided.
-      const CaseTrace& trace = *found;
-      CallFinding findings[] = {check_calls(trace, CallRules::kStrict), check_calls(trace, CallRules::kMixed)};
+    for (const CaseTrace& trace : execution_->trace().cases) {
+      auto of = std::ranges::find_if(specs(), [&](const CaseSpec& spec) { return is_call_of(trace, spec); });
+      const CaseSpec& spec = *of;
+      const CaseTrace* reference = execution_->reference_trace(spec);
+      CallFinding findings[] = {check_calls(trace, CallRules::kStrict, reference),
+                                check_calls(trace, CallRules::kMixed, reference)};
       for (int i = 0; i < 2; ++i) {
         std::string& said = policies_[i == 0 ? "strict" : "mixed"];
         if (said.empty()) said = human_text(findings[i].finding);
       }
-      if (!spec.tiny && !spec.additional) {
+      if (!spec.tiny && trace.name == spec.name && !spec.additional) {
         launches_ = trace.launches();
         delegated_ = findings[0].delegated_ops;
       }

@@ -132,7 +132,9 @@ TEST(Stages, AMachineWithoutMemoryIsNobodysFault) {
         Trial once = run(lying(kind, [&, first = true](const Job& job, const std::string& nonce) mutable {
           return std::exchange(first, false) ? answer(job, nonce) : honest_answer(job, nonce);
         }));
-        EXPECT_EQ(once.verdict.correct(), !beyond) << kind << told << ": " << once.verdict.reason();
+        // Of runs that shared a child, each is tried alone.
+        bool shared = kind == std::string("interpret");
+        EXPECT_EQ(once.verdict.correct(), shared || !beyond) << kind << told << ": " << once.verdict.reason();
       }
     }
   }
@@ -297,6 +299,7 @@ TEST(Stages, ChangedInputsAndGuards) {
                      {"ok", true},
                      {"outputs", ref("float32", 0, 16)},
                      {"inputs_after", Json::array({nullptr})},
+                     {"kept", Json::array()},
                      {"programs", 1},
                      {"guards_broken", Json::array()}};
       header[key] = value;

@@ -96,6 +96,8 @@ void Verdict::json_fields(Self& self, V& v) {
   v("delegated_ops", self.delegated_ops);
   v("triton_compile_s", self.triton_compile_s);
   v("triton_launches", self.triton_launches);
+  v.optional("keeps_state", self.keeps_state);
+  v.optional("choices_not_run", self.choices_not_run);
   v("sandbox_missing", self.sandbox_missing);
   v("code", self.code);
   v.note("correct", [&] { return self.correct(); });

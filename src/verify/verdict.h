@@ -92,7 +92,9 @@ struct Verdict {
       policies;                            // "strict", "mixed" -> what breaks it; "" = allowed. Empty = not looked at.
   std::vector<std::string> delegated_ops;  // Library operations the candidate called (qualified ATen names).
   std::optional<double> triton_compile_s;  // Of `compile`: what Triton's compiler took; 0 = all known.
-  int64_t triton_launches = 0;             // Recorded launches in one forward call.
+  bool keeps_state = false;  // forward() keeps something from call to call: further calls were judged, too.
+  std::vector<std::string> choices_not_run;  // Configurations of an autotuner that were run on no case.
+  int64_t triton_launches = 0;               // Recorded launches in one forward call.
   std::vector<std::string> sandbox_missing;  // Protections this machine could not give; empty = full sandbox.
   std::string task_failure;  // Why the task's own reference fails, where that ended it (a harness fault): not in JSON.
   std::string code;          // The extracted code, "" when there was none.

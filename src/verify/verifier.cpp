@@ -109,7 +109,12 @@ ExecutionTools Verifier::tools() const {
     InterpreterLimits limits{config_.memory_mb << 20, config_.max_programs, config_.reference_deadline_s};
     executor = [this, limits] { return std::make_unique<InterpretExecutor>(*pool_, *judges_, limits); };
   }
-  return {config_.tolerance, judges_.get(), references_.get(), seams_.timing.get(), std::move(executor)};
+  return {config_.tolerance,
+          judges_.get(),
+          references_.get(),
+          seams_.timing.get(),
+          config_.call_rules == CallRules::kStrict,
+          std::move(executor)};
 }
 
 std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, std::unique_ptr<JudgeSlots> judges,

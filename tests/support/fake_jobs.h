@@ -45,6 +45,7 @@ inline JobAnswer interpret_answer(const std::string& nonce, const float (&output
                  {"ok", true},
                  {"outputs", ref("float32", 0, 16)},
                  {"inputs_after", Json::array({nullptr})},
+                 {"kept", Json::array()},
                  {"programs", 1},
                  {"guards_broken", Json::array()}},
                 bytes_of(output));
@@ -114,7 +115,7 @@ inline Json honest_judge(const Json& question, const std::string& payload, std::
   Json pass = judged({});
   if (is("inputs")) {
     *tensors = bytes_of(kInput);
-    pass.update({{"parameters", Json::array()}, {"inputs", {ref("float32", 0, 16)}}});
+    pass.update({{"parameters", Json::array()}, {"matched", Json::array()}, {"inputs", {ref("float32", 0, 16)}}});
   } else if (is("lint")) {
     pass.update({{"flags", Json::array()}, {"drops_tried", 0}, {"drops_impossible", 0}});
   } else if (is("compare")) {

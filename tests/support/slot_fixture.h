@@ -73,8 +73,8 @@ class SlotTest : public testing::Test {
   }
 
   static ExecutionTools replaying(JudgeSlots& slots, ReferenceCache& references) {
-    return {Tolerance::kTf32, &slots, &references, &timing_,
-            [&slots] { return std::make_unique<ReplayExecutor>(slots); }};
+    return {Tolerance::kTf32, &slots, &references,
+            &timing_,         true,   [&slots] { return std::make_unique<ReplayExecutor>(slots); }};
   }
 
   static Finding record(Json args, Blob* out) {

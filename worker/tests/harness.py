@@ -146,7 +146,7 @@ class Pair:
                                           "dtype": p["tensor"]["dtype"]} for p in answer["parameters"]],
                 "cases": [{"name": "full", "constants": constants or {}, "inputs": inputs, "compile": compile}]}
 
-    def interpret(self, trace, own, answer, area, case=0, poison=7, max_programs=4096, launches=True):
+    def interpret(self, trace, own, answer, area, case=0, poison=7, max_programs=4096, launches=True, others=()):
         """Runs a recorded case on the task's inputs; parameters as the verifier would match them."""
         case = trace["cases"][case]
         by_name = {p["name"]: p for p in answer["parameters"]}
@@ -163,7 +163,7 @@ class Pair:
             inputs.append(moved(item["tensor"], shift) if item["kind"] == "tensor" else {"value": item["value"]})
         return self.interpreter.run("interpret", {
             "trace": len(own), "tensors": 0, "case": case["name"], "launches": launches, "parameters": refs, "inputs": inputs,
-            "poison": poison, "max_programs": max_programs}, payload + area)
+            "poison": poison, "max_programs": max_programs, **({"others": list(others)} if others else {})}, payload + area)
 
     def judge(self, task, candidate, constants=None, compile=True, deadline_s=60.0):
         """(outcome, detail): "pass", "wrong_output", a failure's outcome, or how the child died."""

@@ -13,6 +13,8 @@ from truth import truth
 
 CASES = os.path.join(os.path.dirname(WORKER), "tests", "cases")
 # How the worker alone sees an outcome of the whole verifier.
+# Wrong in further calls or with other configurations, which the verifier asks for; here is one call with the first one.
+RIGHT_ONCE = ("accumulator_never_reset", "autotune_grid_of_one_config", "keeps_first_input", "running_count_not_kept")
 SEEN_AS = {"pass": "pass", "wrong_output": "wrong_output", "not_finite": "wrong_output", "timeout": "deadline",
            "syntax_error": "compile_error"}
 
@@ -92,7 +94,8 @@ class CaseFiles(WithForkServers):
                 deadline = 2.0 if expected == "timeout" else 60.0
                 task = read(os.path.join(os.path.dirname(WORKER), head[0]))
                 outcome, detail = self.pair.judge(task, candidate, deadline_s=deadline)
-                self.assertEqual(outcome, SEEN_AS.get(expected, expected), detail)
+                once = os.path.splitext(os.path.basename(path))[0] in RIGHT_ONCE
+                self.assertEqual(outcome, "pass" if once else SEEN_AS.get(expected, expected), detail)
                 if "message" in detail:
                     self.assertNotIn(os.sep + "tmp", detail["message"])
                     self.assertNotIn("site-packages", detail["message"])

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "base/error.h"
@@ -227,6 +226,81 @@ TEST(MultiInputVerdict, WrongOnlyAtOtherSizesIsWrong) {
   EXPECT_EQ(outcomes(verdict)["precision"], "pass") << "the rest is told as well";
 }
 
+// A child that does all the runs it is given; `mend` changes what it says of them.
+JobAnswer together(const Json& args, const std::string& nonce, const std::function<void(Json* header)>& mend,
+                   const char* wrong_in = "") {
+  const float right[4] = {2, -4, 6, 8}, wrong[4] = {2, -4, 6, 7};
+  auto output = [&](const Json& run) { return bytes_of(run["case"] == wrong_in || !run["launches"] ? wrong : right); };
+  const Json one = {{"outputs", ref("float32", 0, 16)},
+                    {"inputs_after", Json::array({nullptr})},
+                    {"kept", Json::array()},
+                    {"programs", 1},
+                    {"guards_broken", Json::array()}};
+  Json header = one;
+  std::string area = output(args);
+  for (const Json& run : args["others"]) {
+    header["others"].push_back({{"answer", one}, {"tensors", {{"offset", area.size()}, {"nbytes", 16}}}});
+    area += output(run);
+  }
+  header.update({{"nonce", nonce}, {"ok", true}});
+  mend(&header);
+  return exited(header, area);
+}
+
+TEST(MultiInputVerdict, RunsThatShareAChildAreJudgedEachForItself) {
+  int children = 0, shared = 0;
+  auto with = [&](const std::function<void(Json*)>& mend, const char* wrong_in = "") {
+    children = shared = 0;
+    return verify([&, mend, wrong_in](const Job& job, const std::string& nonce) {
+      children += job.kind == "interpret";
+      if (job.kind != "interpret" || !job.args.contains("others")) return honest_answer(job, nonce);
+      ++shared;
+      EXPECT_EQ(job.args["others"].size(), shared == 1 ? 1u : 4u);  // Without launches; all that comes after the first.
+      return together(job.args, nonce, mend, wrong_in);
+    });
+  };
+  Verdict all = with([](Json*) {});
+  EXPECT_TRUE(all.correct()) << all.reason();
+  EXPECT_EQ(shared, 2);
+  EXPECT_EQ(children, 3);
+  Verdict wrong = with([](Json*) {}, "precision");
+  EXPECT_EQ(outcomes(wrong), (Outcomes{{"full", "pass"},
+                                       {"doubled", "pass"},
+                                       {"reseeded", "pass"},
+                                       {"larger", "pass"},
+                                       {"precision", "wrong_output"}}));
+  EXPECT_EQ(children, 3);
+  Verdict fewer = with([&](Json* header) {
+    if (shared == 2) (*header)["others"].erase(1);
+  });  // It failed in the third.
+  EXPECT_TRUE(fewer.correct()) << fewer.reason();
+  // Nothing of what makes no sense is believed, and each is run alone.
+  const Json nonsense[] = {{{"offset", 16}, {"nbytes", 1000}},
+                           {{"offset", -16}, {"nbytes", 16}},
+                           {{"offset", 1 << 20}, {"nbytes", 0}},
+                           {{"offset", 0}},
+                           3,
+                           {{"offset", 0}, {"nbytes", 16}, {"shape", 2}}};
+  for (const Json& place : nonsense) {
+    Verdict verdict = with([&](Json* header) { (*header)["others"].back()["tensors"] = place; });
+    EXPECT_TRUE(verdict.correct()) << place << ": " << verdict.reason();
+    EXPECT_EQ(children, 3 + 2 + 5) << place;
+  }
+  for (const Json& others : {Json(3), Json::array({1, 2, 3, 4}), Json::array({nullptr}),
+                             Json::array({{{"answer", 1}, {"tensors", nonsense[0]}}})}) {
+    EXPECT_TRUE(with([&](Json* header) { (*header)["others"] = others; }).correct()) << others;
+    EXPECT_EQ(children, 3 + 2 + 5) << others;
+  }
+  int lost = 0;
+  Verdict verdict = verify([&](const Job& job, const std::string& nonce) {
+    bool is = job.kind == "interpret" && job.args.contains("others");
+    lost += is;
+    return is ? JobAnswer() : honest_answer(job, nonce);
+  });
+  EXPECT_TRUE(verdict.correct()) << "what kills the child that they share is nobody's until it kills one of its own";
+  EXPECT_EQ(lost, 2);
+}
+
 TEST(MultiInputVerdict, CasesThatCannotBeRecordedOrCompiledFailInFullRun) {
   Verdict verdict = verify([](const Job& job, const std::string& nonce) {
     return kind_of(job) == "record" ? record_answer(nonce, job, "larger") : honest_answer(job, nonce);
@@ -286,177 +360,6 @@ TEST(MultiInputVerdict, OnlyTheTasksOwnSizesAreTooLargeForTheInterpreter) {
     SCOPED_TRACE(verdict.reason());
     EXPECT_EQ(outcomes(verdict)["larger"], n == 32 ? "runtime_error" : "-");
     EXPECT_EQ(verdict.correct(), n == 33);
-  }
-}
-
-// --- With the real workers, without a GPU.
-
-constexpr const char* kScaleTask = R"(import torch
-import torch.nn as nn
-
-SIZE = 1024
-
-class Model(nn.Module):
-    def forward(self, x):
-        return x * 3.0
-
-def get_inputs():
-    return [torch.randn(SIZE)]
-
-def get_init_inputs():
-    return []
-)";
-
-constexpr const char* kScaleCandidate = R"(import torch
-import torch.nn as nn
-import triton
-import triton.language as tl
-
-@triton.jit
-def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 3.0, mask=at < n)
-
-class ModelNew(nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        n = x.numel()
-        scale[(%GRID%,)](x, y, n, BLOCK=64)
-        return y
-)";
-
-TEST(MultiInputLive, NoGridOfTheCandidatesOwnChoosingSavesItFromACase) {
-  VerifyConfig config;
-  config.gpus = 0;
-  config.max_programs = 16;  // What the honest one launches in the original; it launches 24 in the larger case.
-  VerifySeams seams;
-  seams.cases = std::make_shared<MultiInput>(2, MultiInput::Config{{"original", "larger"}, 0});
-  auto verifier = Verifier::open(config, seams);
-  std::vector<Candidate> candidates(2);
-  const char* grids[] = {"triton.cdiv(n, 64)", "16 if n == 1024 else 100000"};
-  for (size_t i = 0; i < 2; ++i) {
-    candidates[i].id = grids[i];
-    candidates[i].task.id = "scale";
-    candidates[i].task.source = kScaleTask;
-    candidates[i].text = replace_all(kScaleCandidate, "%GRID%", grids[i]);
-    candidates[i].is_code = true;
-  }
-  auto verdicts = verifier->verify(candidates);
-  EXPECT_TRUE(verdicts[0].correct()) << verdicts[0].reason();
-  EXPECT_EQ(outcomes(verdicts[0]), (Outcomes{{"full", "pass"}, {"larger", "pass"}}));
-  EXPECT_EQ(verdicts[1].outcome, Outcome::kUnsupported) << verdicts[1].reason();
-  EXPECT_EQ(outcomes(verdicts[1]), (Outcomes{{"full", "pass"}, {"larger", "unsupported"}}));
-}
-
-// Tolerances of the precision case: half precision's where the candidate multiplies matrices and so does the task,
-// float32's own elsewhere. Each of these rounds its operands to half precision, which only products may.
-constexpr const char* kHalfTask = R"(import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def forward(self, x):
-        return %FORWARD%
-
-def get_inputs():
-    return [torch.randn(32, 32, dtype=torch.float16)]
-
-def get_init_inputs():
-    return []
-)";
-
-constexpr const char* kHalfCandidate = R"(import torch
-import torch.nn as nn
-import triton
-import triton.language as tl
-
-product = tl.dot
-
-@triton.jit
-def kernel(x_ptr, y_ptr, N: tl.constexpr):
-    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
-    x = tl.load(x_ptr + i * N + j).to(tl.float32)
-    h = (x * 1.1).to(tl.float16)
-    %WORK%
-    tl.store(y_ptr + i * N + j, y)
-
-class ModelNew(nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        kernel[(1,)](x, y, N=32)
-        return y
-)";
-
-TEST(MultiInputLive, NoTextWidensAToleranceAndOnlyProductsDo) {
-  struct Half {
-    const char *what, *forward, *work, *outcome;
-  };
-  const Half list[] = {
-      {"a comment", "x * 1.1", "y = h  # tl.dot(x, x)", "wrong_output"},
-      {"a product in a task without one", "x * 1.1", "y = h.to(tl.float32) + tl.dot(x, x) * tl.load(x_ptr) * 0.0",
-       "wrong_output"},
-      {"a comment in a task with a product", "(x * 1.1) @ x",
-       "y = tl.sum(h[:, :, None].to(tl.float32) * x[None, :, :], axis=1)  # tl.dot(h, x)", "wrong_output"},
-      {"a product by another name", "(x * 1.1) @ x", "y = product(h, x.to(tl.float16))", "pass"},
-      {"an exact product of rounded operands", "(x * 1.1) @ x",
-       "y = tl.dot(h.to(tl.float32), x, input_precision='ieee')", "wrong_output"},
-      {"an exact product", "(x * 1.1) @ x", "y = tl.dot(x * 1.1, x, input_precision='ieee')", "pass"},
-  };
-  VerifyConfig config;
-  config.gpus = 0;
-  VerifySeams seams;
-  seams.cases = std::make_shared<MultiInput>(2, MultiInput::Config{{"original", "precision"}, 0});
-  auto verifier = Verifier::open(config, seams);
-  std::vector<Candidate> candidates;
-  for (const Half& one : list) {
-    candidates.emplace_back();
-    candidates.back().id = one.what;
-    candidates.back().task.id = one.forward;
-    candidates.back().task.source = replace_all(kHalfTask, "%FORWARD%", one.forward);
-    candidates.back().text = replace_all(kHalfCandidate, "%WORK%", one.work);
-    candidates.back().is_code = true;
-  }
-  auto verdicts = verifier->verify(candidates);
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    EXPECT_EQ(outcomes(verdicts[i]), (Outcomes{{"full", "pass"}, {"precision", list[i].outcome}}))
-        << list[i].what << ": " << verdicts[i].reason();
-  }
-}
-
-TEST(MultiInputLive, ProductsOfFloat32MayBeInTf32AndNothingElseMay) {
-  struct One {
-    const char *what, *forward, *work, *outcome;
-    Tolerance tolerance;
-  };
-  const char* kCut = "(x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)";
-  const std::string cut = cat("y = ", kCut), decoy = cat(cut, " + tl.dot(x, x) * 0.0");
-  const One list[] = {
-      {"tl.dot as it is", "x @ x", "y = product(x, x)", "pass", Tolerance::kTf32},
-      {"tl.dot, exact", "x @ x", "y = product(x, x, input_precision='ieee')", "pass", Tolerance::kFp32},
-      {"an exact one of operands that were cut", "x @ x", "y = product(x.to(tl.float16), x.to(tl.float16))",
-       "wrong_output", Tolerance::kFp32},
-      {"a comment", "x @ x", "y = tl.sum(h[:, :, None].to(tl.float32) * x[None, :, :], axis=1)  # tl.dot(x, x)",
-       "wrong_output", Tolerance::kFp32},
-      {"a product in a task without one", "x * 1.0", decoy.c_str(), "wrong_output", Tolerance::kFp32},
-      {"a product beside what is none", "x + 0.0 * (x @ x)", decoy.c_str(), "wrong_output", Tolerance::kTf32},
-  };
-  VerifyConfig config;
-  config.gpus = 0;
-  auto verifier = Verifier::open(config, {});
-  std::vector<Candidate> candidates;
-  for (const One& one : list) {
-    candidates.emplace_back();
-    candidates.back().id = one.what;
-    candidates.back().task.id = one.forward;
-    std::string task = replace_all(kHalfTask, "dtype=torch.float16", "dtype=torch.float32");
-    candidates.back().task.source = replace_all(task, "%FORWARD%", one.forward);
-    candidates.back().text = replace_all(kHalfCandidate, "%WORK%", one.work);
-    candidates.back().is_code = true;
-  }
-  auto verdicts = verifier->verify(candidates);
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    EXPECT_EQ(to_string(verdicts[i].outcome), std::string(list[i].outcome))
-        << list[i].what << ": " << verdicts[i].reason();
-    EXPECT_EQ(verdicts[i].tolerance, list[i].tolerance) << list[i].what;
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "verify/execute/choices.h"
 #include "verify/trace/specialisation.h"
 #include "verify/trace/trace_graph.h"
 
@@ -32,16 +33,23 @@ int64_t output_elements(const CaseTrace& trace) {
   return sum;
 }
 
+constexpr double kSmallS = 0.5;  // What the original case may take for the additional ones to be run together.
+
+// Of what a task without arithmetic gives, the share that launches have to write.
+constexpr double kLeastWritten = 0.5;
+constexpr double kLeastTime = 0.1;  // ... and of its device time, the share that is theirs.
+
 bool alike(const TraceValue& a, const TraceValue& b) { return a.shape == b.shape && a.dtype == b.dtype; }
 
 // What a candidate was recorded with must be what it was asked to be recorded with. Throws Tainted.
-void check_case(const CaseTrace& trace, const CaseTrace& reference, bool replays_init) {
+void check_case(const CaseTrace& trace, const CaseTrace& reference, bool replays_init, size_t calls = 1) {
   auto value = [](const CaseTrace& of, int64_t id) -> const TraceValue& { return of.values[static_cast<size_t>(id)]; };
   if (trace.input_steps > 0) throw Tainted{"the trace makes its own inputs"};
   if (trace.init_steps > 0 && !replays_init) throw Tainted{"the trace has sections that were not asked for"};
-  if (trace.inputs.size() != reference.inputs.size()) throw Tainted{"the trace has another number of inputs"};
+  const size_t inputs = reference.inputs.size();
+  if (trace.inputs.size() != calls * inputs) throw Tainted{"the trace has another number of inputs"};
   for (size_t i = 0; i < trace.inputs.size(); ++i) {
-    int64_t own = trace.inputs[i].value, theirs = reference.inputs[i].value;
+    int64_t own = trace.inputs[i].value, theirs = reference.inputs[i % inputs].value;
     if ((own >= 0) != (theirs >= 0)) throw Tainted{"the trace has other inputs"};
     if (own >= 0 && !alike(value(trace, own), value(reference, theirs))) throw Tainted{"the trace has other inputs"};
   }
@@ -141,8 +149,7 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
     if (!parsed) return parsed.why;
     trace_ = std::move(*parsed.value);
     check_specialisations(trace_);
-    if (trace_.cases.size() + failed.size() != asked.size()) return "the trace has another number of cases";
-    size_t next = 0;
+    size_t further = 0, next = 0;
     for (const CaseSpec& spec : cases_) {
       if (decided_.count(spec.name) || !spec.trace.empty()) continue;
       if (auto it = failed.find(spec.name); it != failed.end() && spec.additional) {
@@ -153,10 +160,17 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
       const CaseTrace& trace = trace_.cases[next++];
       if (trace.name != spec.name) return "the trace has another case";
       check_case(trace, *reference_trace(spec), executor_->replays_init());
+      for (const auto& [calls, suffix] : kFurtherCalls) {
+        bool there = !spec.additional && next < trace_.cases.size() && trace_.cases[next].name == spec.name + suffix;
+        if (!there) continue;
+        check_case(trace_.cases[next++], *reference_trace(spec), executor_->replays_init(), calls);
+        ++further;
+      }
       if (spec.other_precision && output_dtypes(trace) != output_dtypes(*reference_trace(spec))) {
         decide(spec, Rule::kDtype);
       }
     }
+    if (trace_.cases.size() + failed.size() != asked.size() + further) return "the trace has another number of cases";
   } catch (const Tainted& tainted) {
     return tainted.why;
   }
@@ -211,28 +225,63 @@ Products Execution::multiplies(const CaseSpec& spec) const {
 
 Finding Execution::begin() { return end(executor_->begin(*reference_, trace_, kernels_)); }
 
-Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches) {
+JudgeRun Execution::planned(const CaseSpec& spec, int64_t seed_index, bool launches, const Variation& as) {
   JudgeRun run;
   run.task = reference_->key;
   run.name = spec.recorded_as();
   run.values = spec.values;
   run.additional = spec.additional;
   run.precision = precision_of(spec, tools_.tolerance, multiplies(spec));
-  if (!spec.other_precision) tolerance_ = tolerance_of(run.precision);
   run.weight_seed = weights_.init;
   run.noise_seed = weights_.noise;
   run.input_seed = input_seed(spec, seed_index);
+  for (int64_t index : as.earlier) run.earlier_seeds.push_back(input_seed(spec, index));
+  run.calls = as.calls;
+  run.choices = as.choices;
   run.poison = poison_.next_u64();
   // Programs run in order, backwards, in order, ...: what depends on the order shows up.
   run.backwards = launches && (runs_++ & 1);
   run.launches = launches;
   run.growth = growth(spec);
-  bool own_clock = own_ && executor_->path() == VerifyPath::kInterpreter;
+  return run;
+}
+
+// Tells the executor of runs beforehand. They are asked for in this order, as far as they are.
+void Execution::expect(const std::vector<std::tuple<const CaseSpec*, int64_t, bool>>& runs) {
+  expected_.clear();
+  std::vector<JudgeRun> list;
+  for (const auto& [spec, seed_index, launches] : runs) {
+    list.push_back(expected_[{spec->name, seed_index, launches}] = planned(*spec, seed_index, launches, {}));
+  }
+  executor_->expect(std::move(list));
+}
+
+// What follows the first run of the original case, where that is small.
+void Execution::expect_the_rest(const CaseSpec& original) {
+  std::vector<std::tuple<const CaseSpec*, int64_t, bool>> runs;
+  for (int64_t index = 1; index < original.input_seeds; ++index) runs.emplace_back(&original, index, true);
+  for (const CaseSpec& spec : cases_) {
+    bool there = spec.additional && !decided_.count(spec.name) && trace_.find(spec.recorded_as());
+    if (there) runs.emplace_back(&spec, 0, true);
+  }
+  if (took_s_ > kSmallS) runs.clear();
+  expect(runs);
+}
+
+Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches, const Variation& as) {
+  bool alone = !as.earlier.empty() || !as.choices.empty();
+  auto expected = alone ? ExpectedRuns::node_type() : expected_.extract({spec.name, seed_index, launches});
+  JudgeRun run = expected ? expected.mapped() : planned(spec, seed_index, launches, as);
+  if (!spec.other_precision) tolerance_ = tolerance_of(run.precision);
   if (own_ && own_->over()) return own_->finding();
-  run.deadline_s = own_clock ? own_->left() : until - now_s();
+  run.deadline_s = left(until);
   if (run.deadline_s <= 0) return Rule::kDeadline;
   JudgeAnswer answer = executor_->run(run, own_);
+  took_s_ = run.deadline_s - left(until);
   ran_ |= launches && !answer.lost;
+  kept_ = answer.body.is_object() && answer.body.value("kept", false);
+  written_.reset();
+  if (answer.body.is_object() && answer.body.contains("written")) written_ = answer.body["written"].get<double>();
   Finding ended = end(answer);
   if (at_ && answer.body.contains("skipped")) {
     at_->skipped = answer.body["skipped"].get<std::string>();
@@ -250,13 +299,87 @@ double Execution::begins(double deadline_s) {
   return now_s() + deadline_s;
 }
 
+double Execution::left(double until) const {
+  return own_ && executor_->path() == VerifyPath::kInterpreter ? own_->left() : until - now_s();
+}
+
 Finding Execution::without_triton(const CaseSpec& spec, double until) {
   Finding ended = run(spec, 0, until, /*launches=*/false);
   bool says_nothing = ended.outcome() == Outcome::kHarnessFault || ended.outcome() == Outcome::kTimeout;
   if (says_nothing) return ended;
-  if (!ended.passed()) return {};
-  return Rule::kSameWithoutLaunches;
+  if (ended.passed()) return Rule::kSameWithoutLaunches;
+  return tools_.strict && written_ && *written_ < kLeastWritten ? Rule::kMovedByLibrary : Rule::kPass;
 }
+
+// What it keeps from call to call must not make the next one wrong.
+Finding Execution::call_again(const CaseSpec& spec, double until) {
+  const bool kept = kept_, seen_at_tiny_sizes = !spec.tiny && has_tiny();
+  const double one_s = took_s_;
+  if (reference_trace(spec)->notes.value("keeps_state", false)) return {};
+  Finding ended;
+  bool any = false;
+  auto judge_call = [&](size_t calls, const std::string& name) {
+    any = keeps_state_ = true;
+    if (seen_at_tiny_sizes && left(until) < 2 * one_s * static_cast<double>(calls)) return;
+    Variation as{{}, name, {}};
+    for (size_t index = 1; index < calls; ++index) as.earlier.push_back(static_cast<int64_t>(index));
+    ended = run(spec, 0, until, true, as);
+    // Several calls at once are more than a candidate is asked for; those of its small sizes have been judged.
+    bool too_much = ended.outcome() == Outcome::kUnsupported || ended.outcome() == Outcome::kOutOfMemory;
+    if (seen_at_tiny_sizes && too_much) ended = {};
+    if (!ended.passed()) ended.told.call = static_cast<int64_t>(calls);
+  };
+  for (const auto& [calls, suffix] : kFurtherCalls) {
+    if (ended.passed() && trace_.find(spec.name + suffix)) judge_call(calls, spec.name + suffix);
+  }
+  if (kept && !any) judge_call(2, "");
+  return ended;
+}
+
+// Whichever of its configurations an autotuner chooses has to be right.
+Finding Execution::other_choices(const CaseSpec& spec, double until, double one_s) {
+  const CaseTrace* trace = trace_.find(spec.recorded_as());
+  if (!trace) return {};
+  double longest = one_s;
+  for (const ChoiceRun& one : choice_runs(trace_, *trace, executor_->runs_warps())) {
+    double growth = executor_->runs_cubins() ? 1 : std::max(one.growth, 1.0);
+    if (!one.asked || left(until) < 2 * std::max(longest, one_s * growth)) {
+      choices_not_run_.push_back(one.name);
+      continue;
+    }
+    Finding ended = run(spec, 0, until, true, {{}, "", one.choices});
+    longest = std::max(longest, took_s_);
+    if (ended.outcome() == Outcome::kUnsupported) {
+      choices_not_run_.push_back(one.name);
+    } else if (!ended.passed()) {
+      ended.told.configuration = one.name;
+      return ended;
+    }
+  }
+  return {};
+}
+
+// What was tuned at full size is what runs from now on, at every size.
+Finding Execution::with_chosen(const std::vector<int64_t>& chosen, double deadline_s) {
+  if (std::ranges::all_of(chosen, [](int64_t choice) { return choice == 0; })) return {};  // It is what was judged.
+  for (const CaseSpec& spec : cases_) {
+    auto ran = std::ranges::find(results_, spec.name, &CaseResult::name);
+    if (ran == results_.end() || ran->skipped || !ran->finding.passed() || decided_.count(spec.name)) continue;
+    Finding ended = run(spec, 0, now_s() + deadline_s * growth(spec), true, {{}, "", chosen});
+    if (ended.outcome() == Outcome::kHarnessFault) return ended;
+    if (ended.outcome() == Outcome::kTampered) return {Rule::kVerifierFailed, human_text(ended)};  // It was not before.
+    // What is too slow or too large now was neither when it was tuned.
+    bool wrong = ended.outcome() == Outcome::kWrongOutput || ended.outcome() == Outcome::kNotFinite ||
+                 ended.outcome() == Outcome::kRuntimeError;
+    if (!wrong) continue;
+    ended.told.configuration = choice_name(trace_, *trace_.find(spec.recorded_as()), chosen);
+    if (spec.additional) ended.told.case_name = spec.name;
+    return ended;
+  }
+  return {};
+}
+
+bool Execution::has_tiny() const { return std::ranges::any_of(cases_, &CaseSpec::tiny); }
 
 Finding Execution::tiny_run(double deadline_s) {
   Finding ready = begin();  // Others' work is not on this candidate's clock.
@@ -268,8 +391,12 @@ Finding Execution::tiny_run(double deadline_s) {
   }
   results_.push_back({spec->name, {}, {}, {}});
   at_ = &results_.back();
+  expect({{spec, 0, true}, {spec, 0, false}});
   Finding ended = run(*spec, 0, until, true);
+  const double one_s = took_s_;
+  if (ended.passed()) ended = call_again(*spec, until);
   if (ended.passed()) ended = without_triton(*spec, until);
+  if (ended.passed()) ended = other_choices(*spec, until, one_s);
   at_->finding = ended;
   at_ = nullptr;
   if (!spec->tiny) results_.pop_back();  // full_run has more to say about it.
@@ -283,7 +410,11 @@ void Execution::run_case(const CaseSpec& spec, double until, bool twice, bool al
     ended = run(spec, index, until, true);
     if (at_->skipped) break;
     if (ended.passed() && twice && index == 0) ended = run(spec, index, until, true);
+    // Where there are no tiny sizes, tiny_run has done that.
+    bool again = index == 0 && !spec.additional && (has_tiny() || also_without_launches);
+    if (ended.passed() && again) ended = call_again(spec, until);
     if (ended.passed() && also_without_launches && index == 0) ended = without_triton(spec, until);
+    if (ended.passed() && index == 0 && &spec == &cases_[0]) expect_the_rest(spec);
     if (!ended.passed()) break;
   }
   if (!at_->skipped) at_->finding = ended;
@@ -321,7 +452,13 @@ Finding Execution::time(double deadline_s) {
   TimeAnswer timed = executor_->time(timing, *tools_.timing);
   timing_ = timed.result;
   triton_share_ = timed.triton_share;
-  return end(timed.answer);
+  Finding ended = end(timed.answer);
+  bool moves = tools_.strict && count_compute_ops(*reference_trace(spec)) == 0;
+  if (ended.passed() && moves && triton_share_ > 0 && triton_share_ < kLeastTime) return Rule::kMovedByLibrary;
+  for (const auto& chosen : timed.chosen) {
+    if (ended.passed()) ended = with_chosen(chosen, deadline_s);
+  }
+  return ended;
 }
 
 Finding Execution::lint(double deadline_s, TaskFindings* found, size_t index, bool other_seed, bool drops) {

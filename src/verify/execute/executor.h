@@ -24,6 +24,8 @@ struct TimeAnswer {
   JudgeAnswer answer;
   std::optional<TimingResult> result;
   double triton_share = 0;  // Of the candidate's device time.
+  // The fastest configuration of each launch that has several, in order; more than one where it was tuned anew.
+  std::vector<std::vector<int64_t>> chosen;
 };
 
 class Executor {
@@ -34,8 +36,12 @@ class Executor {
   virtual bool can_time() const = 0;
   // false: kernels are compiled only to see that they compile, and those of additional cases are left out.
   virtual bool runs_cubins() const = 0;
+  // Do configurations that differ in warps and stages alone differ here?
+  virtual bool runs_warps() const { return runs_cubins(); }
   // Cases whose arrays have more than so many times the elements of the original's are too large for it.
   virtual double most_growth() const = 0;
+  // What is run next, in that order, as far as it is known: an executor may do it at once. Each run has its own poison.
+  virtual void expect(std::vector<JudgeRun> /*runs*/) {}
   // __init__ is a section of the trace, replayed like the rest; else it was really run while recording, and the trace
   // brings the bytes it left.
   virtual bool replays_init() const = 0;

@@ -42,6 +42,9 @@ Json question_about(const char* what, const JudgeRun& run) {
           {"weight_seed", run.weight_seed},
           {"noise_seed", run.noise_seed},
           {"input_seed", run.input_seed},
+          {"earlier_seeds", run.earlier_seeds},
+          {"calls", run.calls},
+          {"choices", run.choices},
           {"poison", static_cast<uint32_t>(run.poison)},
           {"launches", run.launches},
           {"deadline_s", run.deadline_s}};

@@ -49,6 +49,13 @@ struct JudgeRun {
   Precision precision = Precision::kOwn;    // What its outputs are held to.
   int64_t weight_seed = 0, noise_seed = 0;  // Of what __init__ draws, and of what moves weights away from constants.
   int64_t input_seed = 0;
+  // Inputs of the calls that come first, one after the other and without any state being reset; the last call is
+  // judged.
+  std::vector<int64_t> earlier_seeds;
+  std::string calls;  // The candidate's case that holds all of these calls; "" = `name`, whose call is repeated.
+  // Of an autotuner's configurations: launch n of those with several takes choices[n % size] (again modulo its own);
+  // empty = the first.
+  std::vector<int64_t> choices;
   uint64_t poison = 0;
   bool backwards = false;  // Programs from the last to the first, where their order can be chosen.
   bool launches = true;    // false: the Triton launches are left out.

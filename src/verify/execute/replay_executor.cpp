@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/execute/replay_executor.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
@@ -67,6 +68,9 @@ TimeAnswer ReplayExecutor::time(JudgeTiming timing, const TimingProtocol& protoc
     auto taken = readings_from_json(out.answer.body.at("readings"));
     if (taken.empty()) break;
     readings.insert(readings.end(), taken.begin(), taken.end());
+    std::vector<int64_t> chosen;
+    for (const Json& one : out.answer.body.value("chosen", Json::array())) chosen.push_back(one.at("choice"));
+    if (!chosen.empty() && std::ranges::count(out.chosen, chosen) == 0) out.chosen.push_back(std::move(chosen));
     if (!timing.again) {
       floor_s = out.answer.body.value("floor_s", 0.0);
       out.triton_share = out.answer.body.value("triton_share", 0.0);

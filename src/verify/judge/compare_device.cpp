@@ -77,6 +77,12 @@ int64_t Expectation::bytes() const {
   return reference_.defined() ? sum + static_cast<int64_t>(reference_.nbytes()) : sum;
 }
 
+int64_t Expectation::unlike(const std::vector<double>& constants) const {
+  at::Tensor other = at::ones_like(truth_, at::kBool);
+  for (double one : constants) other.logical_and_(truth_.ne(one));
+  return other.sum().item<int64_t>();
+}
+
 void Judgement::add(int64_t from, const at::Tensor& elements) {
   CHECK(elements.scalar_type() == expected_.dtype_ && from + elements.numel() <= expected_.numel_);
   at::Tensor chunk = elements.contiguous();

@@ -33,6 +33,7 @@ class Expectation {
   const std::vector<int64_t>& shape() const { return shape_; }
   at::ScalarType dtype() const { return dtype_; }
   int64_t numel() const { return numel_; }
+  int64_t unlike(const std::vector<double>& constants) const;  // How many elements are none of these.
   bool is_zero() const { return at::isFloatingType(dtype_) && rms_truth_ == 0; }
   int64_t bytes() const;                   // That it keeps on the device.
   double noise() const { return noise_; }  // The reference's own error by the truth's size (root mean squares).
@@ -60,6 +61,7 @@ class Judgement {
   // Elements [from, from + elements.numel()) in row-major order; `elements` is flat and of the expected dtype.
   void add(int64_t from, const at::Tensor& elements);
   bool failed() const { return wrong_ > 0; }  // Already.
+  int64_t wrong() const { return wrong_; }    // So far.
   Comparison finish() const;
 
  private:

@@ -15,14 +15,19 @@
 //   task       {"key"} + trace of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (trace/bundle.h); replaces the last one
 //   run        {"task", "case", "values", "additional", "precision", "weight_seed", "noise_seed",
-//               "input_seed", "poison", "launches", "deadline_s"}
-//                                      -> {"finding", "worst"}, or for an additional case that the reference
+//               "input_seed", "earlier_seeds", "calls", "choices", "poison", "launches", "deadline_s"}
+//                                      -> {"finding", "worst", "kept": it, or the reference, changes state,
+//                                          "written": of a run without launches where the task only moves data, the
+//                                          share of the elements that the launches would have written}, or for an
+//                                         additional case that the reference
 //                                         cannot do {"finding": a pass, "skipped": why}
 //   inputs     as run, and {"parameters": [{"name", "shape", "dtype", "initial": tensor where __init__ was run}]}
 //              + tensors
-//                                      -> {"parameters": [[name, tensor]], "inputs": [tensor or {"value"}]}
+//                                      -> {"parameters": [[name, tensor]], "matched": [the reference's name of each, or
+//                                         null], "inputs": [tensor or {"value"}], of all calls}
 //                                         + tensors, or what run says of a case that the reference cannot do
-//   compare    as run, and {"outputs": STRUCTURE of tensors, "changed": [inputs], "damage": n} + tensors
+//   compare    as run, and {"outputs": STRUCTURE of tensors, "changed": [inputs], "changed_parameters": [as matched],
+//              "damage": n} + tensors
 //                                      -> as run
 //   time       {"task", "case", "precision", "weight_seed", "noise_seed", "input_seeds": [a, b], "spec", "first_place",
 //   "again",
@@ -45,6 +50,8 @@
 // and this answer is its last.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -69,6 +76,8 @@ struct JudgeFault {  // Ours, the machine's, or the reference's.
   bool gpu_is_gone = false;
   std::optional<Outcome> reference = std::nullopt;  // How that failed.
 };
+
+struct WrittenElements;
 
 struct ReplayerGone {
   bool killed = false;  // By SIGKILL: somebody else's doing, as no kernel can send it.
@@ -108,8 +117,9 @@ class Judge {
     const CaseTrace* trace = nullptr;
     std::unique_ptr<Tape> own, exact;  // In its own dtypes; in float64.
     std::vector<Parameter> parameters;
-    std::vector<size_t> mutated;               // Inputs that the reference writes to.
-    std::optional<std::set<int64_t>> changed;  // All values that its forward changes; found out on its first run.
+    std::vector<size_t> mutated;                   // Inputs that the reference writes to.
+    std::optional<std::set<int64_t>> changed;      // All values that its forward changes; found out on its first run.
+    std::vector<std::array<at::Tensor, 2>> state;  // What forward may change of its own, and what it was before.
     bool exact_fits = true, disturbed_fits = true;
     int64_t input_seed = -1;  // Of the inputs below,
     std::string values;       // ... and what was made of them.
@@ -145,10 +155,17 @@ class Judge {
   void return_memory();
   std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
   // What other honest computations of the reference give is allowed for in `made`.
-  void allow_for_rounding(ReferenceCase& at, int64_t seed, Precision precision, Oracle* made);
+  // `run` runs it, and the calls before it, with that seed of the device's random numbers.
+  void allow_for_rounding(ReferenceCase& at, const std::function<std::vector<at::Tensor>(int64_t draws)>& run,
+                          int64_t seed, Precision precision, Oracle* made);
+  static void keep_state(ReferenceCase& at);
+  static void restore_state(ReferenceCase& at);
+  static bool keeps_state(const ReferenceCase& at);  // Does the reference's forward change what is its own?
   const Oracle& oracle(const Json& question, ReferenceCase& at);
   void find_changes(ReferenceCase& at, int64_t seed);
-  Oracle make_oracle(ReferenceCase& at, int64_t seed, Precision precision, bool hold_against_itself);
+  // Of the last call, after `earlier` ones.
+  Oracle make_oracle(ReferenceCase& at, const std::vector<int64_t>& earlier, int64_t seed, Precision precision,
+                     bool hold_against_itself);
   void make_room(const Json& question);  // Lets go of everything but the case at hand, here and in the replayer.
   void perturb(ReferenceCase& at, int64_t noise_seed);
 
@@ -162,11 +179,14 @@ class Judge {
   const Parameter* match(const Wanted& wanted, ReferenceCase& at, std::set<const Parameter*>* taken,
                          const at::Tensor* initial) const;
   void give_weights(const std::string& slot, const CaseTrace& trace, ReferenceCase& at, int64_t weight_seed);
-  void give_inputs(const std::string& slot, const CaseTrace& trace, ReferenceCase& at);
+  // As those of call number `call`.
+  void give_inputs(const std::string& slot, const CaseTrace& trace, ReferenceCase& at, size_t call = 0);
   // To the candidate.
   void give_inputs_once(const CaseTrace& trace, ReferenceCase& at, int64_t seed, const std::string& values = "");
   // `whole` false: the first difference will do.
-  Comparison collect(const CaseTrace& trace, ReferenceCase& at, const Oracle& oracle, bool whole = true);
+  // `written`: counts them; null = nobody asks.
+  Comparison collect(const CaseTrace& trace, ReferenceCase& at, const Oracle& oracle, bool whole = true,
+                     WrittenElements* written = nullptr);
   // The reply to run and compare; a "worst" is in it where there is one.
   static Json reply_to(const Comparison& comparison, const Finding& changed, int64_t damage);
   // What forward changed and should not have, a pass = nothing; what is the candidate's own goes to state_.

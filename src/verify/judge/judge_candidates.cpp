@@ -11,9 +11,11 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "verify/judge/judge.h"
+#include "verify/judge/written_elements.h"
 #include "verify/trace/must_read.h"
 
 namespace tritonrl {
+
 namespace {
 
 constexpr int64_t kPiece = int64_t{1} << 24;            // Elements of an output that are compared together.
@@ -39,7 +41,8 @@ Finding structure_difference(const Nest<T>& got, const Nest<int64_t>& expected, 
 
 // `feed` gives a judgement the elements of output `index`.
 Comparison judge_outputs(const std::vector<Output>& outputs, const std::vector<Expectation>& expected,
-                         const std::function<void(size_t index, Judgement& judgement)>& feed) {
+                         const std::function<void(size_t index, Judgement& judgement)>& feed,
+                         WrittenElements* written = nullptr) {
   Comparison worst;
   CHECK(outputs.size() == expected.size()) << "structures of another size";
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -54,10 +57,21 @@ Comparison judge_outputs(const std::vector<Output>& outputs, const std::vector<E
     Judgement judgement(expected[i], got.name);
     feed(i, judgement);
     Comparison one = judgement.finish();
-    if (!one.passed()) return one;
+    if (written) {
+      written->wrong += judgement.wrong();
+      written->all += expected[i].unlike(written->constants);
+    }
+    if (!one.passed() && worst.passed()) worst.finding = one.finding;
+    if (!one.passed() && !written) return one;
     worst.worst = std::max(worst.worst, one.worst);
   }
   return worst;
+}
+
+Finding parameter_changed(const std::string& name) {
+  Finding found = Rule::kParameterChanged;
+  found.told.name = name;
+  return found;
 }
 
 BlobView view_of(const at::Tensor& tensor) {
@@ -69,7 +83,8 @@ BlobView view_of(const at::Tensor& tensor) {
 
 const CaseTrace& Judge::candidate_trace(const Json& question) const {
   if (!candidate_) throw JudgeFault{"the judge was not given a candidate"};
-  std::string name = question.at("case").get<std::string>();
+  std::string name = question.value("calls", "");
+  if (name.empty()) name = question.at("case").get<std::string>();
   const CaseTrace* trace = candidate_->find(name);
   if (!trace) forged("the trace lacks a case");
   return *trace;
@@ -140,17 +155,19 @@ void Judge::give_weights(const std::string& slot, const CaseTrace& trace, Refere
   push(slot, trace.name, values);
 }
 
-void Judge::give_inputs(const std::string& slot, const CaseTrace& trace, ReferenceCase& at) {
+void Judge::give_inputs(const std::string& slot, const CaseTrace& trace, ReferenceCase& at, size_t call) {
   std::vector<std::pair<int64_t, at::Tensor>> values;
-  if (trace.inputs.size() != at.inputs.size()) forged("another number of inputs");
-  for (size_t i = 0; i < trace.inputs.size(); ++i) {
-    if ((trace.inputs[i].value >= 0) != at.inputs[i].defined()) forged("other inputs");
-    if (trace.inputs[i].value < 0) continue;
-    const TraceValue& value = trace.values[static_cast<size_t>(trace.inputs[i].value)];
+  const size_t first = call * at.inputs.size();
+  if (trace.inputs.size() < first + at.inputs.size()) forged("another number of inputs");
+  for (size_t i = 0; i < at.inputs.size(); ++i) {
+    const TraceInput& own = trace.inputs[first + i];
+    if ((own.value >= 0) != at.inputs[i].defined()) forged("other inputs");
+    if (own.value < 0) continue;
+    const TraceValue& value = trace.values[static_cast<size_t>(own.value)];
     if (at.inputs[i].sizes() != at::IntArrayRef(value.shape) || at.inputs[i].scalar_type() != to_torch(value.dtype)) {
       forged("other inputs");
     }
-    values.emplace_back(trace.inputs[i].value, at.inputs[i]);
+    values.emplace_back(own.value, at.inputs[i]);
   }
   push(slot, trace.name, values);
 }
@@ -164,7 +181,8 @@ void Judge::give_inputs_once(const CaseTrace& trace, ReferenceCase& at, int64_t 
   at_work_->inputs = what;
 }
 
-Comparison Judge::collect(const CaseTrace& trace, ReferenceCase& at, const Oracle& oracle, bool whole) {
+Comparison Judge::collect(const CaseTrace& trace, ReferenceCase& at, const Oracle& oracle, bool whole,
+                          WrittenElements* written) {
   Finding difference = structure_difference(trace.outputs, at.trace->outputs);
   if (!difference.passed()) return {difference, INFINITY};
   Json metadata = ask({{"do", "outputs"}, {"slot", "candidate"}, {"case", trace.name}}).at("outputs");
@@ -175,28 +193,35 @@ Comparison Judge::collect(const CaseTrace& trace, ReferenceCase& at, const Oracl
   }
   size_t index = 0;
   for_each_leaf(trace.outputs, [&](int64_t, const std::string& path) { outputs.at(index++).name = "output" + path; });
-  return judge_outputs(outputs, oracle.outputs, [&](size_t index, Judgement& judgement) {
+  auto feed = [&](size_t index, Judgement& judgement) {
     const Expectation& expected = oracle.outputs[index];
     auto size = static_cast<int64_t>(c10::elementSize(expected.dtype()));
     pull(trace.name, "output", static_cast<int64_t>(index), expected.numel() * size,
          [&](int64_t offset, const at::Tensor& chunk) {
            if (whole || !judgement.failed()) judgement.add(offset / size, chunk.view(expected.dtype()));
          });
-  });
+  };
+  return judge_outputs(outputs, oracle.outputs, feed, written);
+}
+
+bool Judge::keeps_state(const ReferenceCase& at) {
+  auto is_input = [&](int64_t id) {
+    return std::ranges::any_of(at.trace->inputs, [&](const TraceInput& input) { return input.value == id; });
+  };
+  return at.changed && !std::ranges::all_of(*at.changed, is_input);
 }
 
 Finding Judge::wrong_change(const CaseTrace& trace, const ReferenceCase& at, const std::vector<int64_t>& changed) {
   std::set<int64_t> own(changed.begin(), changed.end());
   auto reference_does = [&](int64_t id) { return at.changed && at.changed->count(id) > 0; };
   for (size_t i = 0; i < trace.inputs.size(); ++i) {
-    if (!own.erase(trace.inputs[i].value) || reference_does(at.trace->inputs[i].value)) continue;
+    if (!own.erase(trace.inputs[i].value) || trace.inputs.size() > at.trace->inputs.size()) continue;
+    if (reference_does(at.trace->inputs[i].value)) continue;
     return input_changed(static_cast<int64_t>(i));
   }
   for (const auto& [id, parameter] : matched_) {
-    if (!own.erase(id) || reference_does(parameter->id)) continue;
-    Finding found = Rule::kParameterChanged;
-    found.told.name = parameter->name;
-    return found;
+    if (!own.count(id) || reference_does(parameter->id)) continue;
+    return parameter_changed(parameter->name);
   }
   state_[trace.name].insert(own.begin(), own.end());
   return {};
@@ -229,28 +254,44 @@ Json Judge::run(const Json& question) {
   spent_.mark("weights");
   auto seed = question.at("input_seed").get<int64_t>();
   std::string values = question.value("values", "");
-  draw_inputs(at, seed, values);
-  give_inputs_once(trace, at, seed, values);
-  std::string given = std::exchange(at_work_->inputs, "");
   bool launches = question.value("launches", true);
+  auto forward = [&] {
+    return ask({{"do", "forward"},
+                {"slot", "candidate"},
+                {"case", trace.name},
+                {"launches", launches},
+                {"careful", true},
+                {"choices", question.value("choices", Json::array())},
+                {"seed", question.at("input_seed")},
+                {"poison", question.at("poison")}});
+  };
+  // Further calls are on a tape of their own, or are the same call again with what it has kept.
+  auto earlier = question.value("earlier_seeds", std::vector<int64_t>());
+  bool own_tape = !question.value("calls", "").empty();
+  for (size_t call = 0; call < earlier.size(); ++call) {
+    draw_inputs(at, earlier[call], values);
+    give_inputs("candidate", trace, at, own_tape ? call : 0);
+    if (!own_tape) forward();
+    at_work_->inputs.clear();
+  }
+  draw_inputs(at, seed, values);
+  own_tape ? give_inputs("candidate", trace, at, earlier.size()) : give_inputs_once(trace, at, seed, values);
+  std::string given = std::exchange(at_work_->inputs, "");
   spent_.mark("inputs");
-  Json done = ask({{"do", "forward"},
-                   {"slot", "candidate"},
-                   {"case", trace.name},
-                   {"launches", launches},
-                   {"careful", true},
-                   {"seed", question.at("input_seed")},
-                   {"poison", question.at("poison")}});
+  Json done = forward();
   spent_.mark("forward");
-  Comparison comparison = collect(trace, at, expected, /*whole=*/launches);
+  auto written = count_written(*at.trace, launches);
+  Comparison comparison = collect(trace, at, expected, /*whole=*/launches || written, written.get());
   spent_.mark("compare");
   Finding changed;
   if (comparison.passed()) {
     changed = wrong_change(trace, at, done.at("changed").get<std::vector<int64_t>>());
   }
   Json reply = reply_to(comparison, changed, done.at("damage").get<int64_t>());
+  reply["kept"] = !state_[trace.name].empty() || keeps_state(at);
+  if (written && written->all > 0) reply["written"] = written->share();
   bool wrong = !comparison.passed() || !changed.passed() || done.at("damage").get<int64_t>() > 0;
-  if (!wrong && at.mutated.empty()) at_work_->inputs = given;
+  if (!wrong && at.mutated.empty() && !own_tape) at_work_->inputs = given;
   ask({{"do", "forget"}, {"slot", "candidate"}, {"case", trace.name}});
   spent_.mark("forget");
   return reply;
@@ -282,7 +323,7 @@ Json Judge::inputs(const Json& question, std::string_view tensors) {
     wanted.push_back({one.at("name").get<std::string>(), one.at("shape").get<std::vector<int64_t>>(), dtype.value()});
     matched.push_back(match(wanted.back(), at, &taken, nullptr));
   }
-  Json parameters = Json::array(), inputs = Json::array();
+  Json parameters = Json::array(), inputs = Json::array(), names = Json::array();
   for (size_t i = 0; i < wanted.size(); ++i) {
     at::Tensor initial;
     if (!matched[i]) {
@@ -292,11 +333,16 @@ Json Judge::inputs(const Json& question, std::string_view tensors) {
       matched[i] = match(wanted[i], at, &taken, &initial);
     }
     parameters.push_back({wanted[i].name, add(matched[i] ? matched[i]->value : initial)});
+    names.push_back(matched[i] ? Json(matched[i]->name) : Json());
   }
-  draw_inputs(at, question.at("input_seed").get<int64_t>(), question.value("values", ""));
-  for (size_t i = 0; i < at.inputs.size(); ++i) {
-    const Json& literal = at.trace->inputs[i].literal;
-    inputs.push_back(at.inputs[i].defined() ? add(at.inputs[i]) : Json{{"value", literal}});
+  auto seeds = question.value("earlier_seeds", std::vector<int64_t>());
+  seeds.push_back(question.at("input_seed").get<int64_t>());
+  for (int64_t seed : seeds) {
+    draw_inputs(at, seed, question.value("values", ""));
+    for (size_t i = 0; i < at.inputs.size(); ++i) {
+      const Json& literal = at.trace->inputs[i].literal;
+      inputs.push_back(at.inputs[i].defined() ? add(at.inputs[i]) : Json{{"value", literal}});
+    }
   }
   reply_payload_ = writer.take();
   if (reply_payload_.size() > kMostTensors) {
@@ -304,7 +350,7 @@ Json Judge::inputs(const Json& question, std::string_view tensors) {
     throw JudgeFault{"its inputs and weights are too large for the interpreter", false, Outcome::kOutOfMemory};
   }
   spent_.mark("inputs");
-  return passed({{"parameters", parameters}, {"inputs", inputs}});
+  return passed({{"parameters", parameters}, {"matched", names}, {"inputs", inputs}});
 }
 
 Json Judge::compare(const Json& question, std::string_view tensors) {
@@ -328,13 +374,16 @@ Json Judge::compare(const Json& question, std::string_view tensors) {
     outputs.push_back({view.shape, view.dtype, "output" + path});
     values.push_back(from_bytes(view.bytes, view.shape, view.dtype, options_.device));
   });
-  bool whole = question.value("launches", true);
-  Comparison comparison = judge_outputs(outputs, expected.outputs, [&](size_t index, Judgement& judgement) {
+  const bool launches = question.value("launches", true);
+  auto written = count_written(*at.trace, launches);
+  const bool whole = launches || written;
+  auto feed = [&](size_t index, Judgement& judgement) {
     at::Tensor flat = values[index].reshape({-1});
     for (int64_t at = 0; at < flat.numel() && (whole || !judgement.failed()); at += kPiece) {
       judgement.add(at, flat.narrow(0, at, std::min(kPiece, flat.numel() - at)));
     }
-  });
+  };
+  Comparison comparison = judge_outputs(outputs, expected.outputs, feed, written.get());
   spent_.mark("compare");
   Finding changed;
   for (const Json& index : question.at("changed")) {
@@ -343,7 +392,18 @@ Json Judge::compare(const Json& question, std::string_view tensors) {
     changed = input_changed(static_cast<int64_t>(i));
     break;
   }
-  return reply_to(comparison, changed, question.at("damage").get<int64_t>());
+  const Json kept = question.value("changed_parameters", Json::array());
+  for (const Json& name : kept) {
+    for (const Parameter& theirs : at.parameters) {
+      bool wrong =
+          name.is_string() && theirs.name == name.get<std::string>() && !(at.changed && at.changed->count(theirs.id));
+      if (wrong && changed.passed()) changed = parameter_changed(theirs.name);
+    }
+  }
+  Json reply = reply_to(comparison, changed, question.at("damage").get<int64_t>());
+  reply["kept"] = !kept.empty() || keeps_state(at);
+  if (written && written->all > 0) reply["written"] = written->share();
+  return reply;
 }
 
 // --- Time.

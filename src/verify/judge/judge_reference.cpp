@@ -25,6 +25,12 @@ constexpr int64_t kMostKept = int64_t{2} << 30;  // Bytes that nobody uses but t
 constexpr int kDisturbances = 2;                 // Runs of a reference that are moved by roundings.
 constexpr int64_t kBeginning = 1 << 20;          // Elements of an input that tell two seeds apart.
 
+// May an operator change an argument? By its name: in place, or the statistics of a normalisation.
+bool writes(const std::string& op) {
+  auto parts = split(op, '.');
+  return parts.size() > 1 && (parts[1].ends_with('_') || parts[1].find("_norm") != std::string::npos);
+}
+
 }  // namespace
 
 void Judge::perturb(ReferenceCase& at, int64_t noise_seed) {
@@ -46,6 +52,29 @@ void Judge::perturb(ReferenceCase& at, int64_t noise_seed) {
     }
     value.copy_(moved);
   }
+}
+
+// What forward writes to and was there before: so that every run begins with the state of the first.
+void Judge::keep_state(ReferenceCase& at) {
+  const CaseTrace& trace = at.own->trace();
+  const size_t forward = trace.init_steps + trace.input_steps;
+  auto storage_of = [&](int64_t id) { return trace.values[static_cast<size_t>(id)].storage; };
+  std::set<int64_t> written, seen;
+  for (size_t i = forward; i < trace.tape.size(); ++i) {
+    if (!writes(trace.tape[i].op)) continue;
+    for (int64_t id : trace.tape[i].reads) written.insert(storage_of(id));
+  }
+  if (written.empty()) return;
+  auto keep = [&](int64_t id) {
+    if (!written.count(storage_of(id)) || !at.own->has(id) || !at.exact->has(id) || !seen.insert(id).second) return;
+    for (Tape* tape : {at.own.get(), at.exact.get()}) at.state.push_back({tape->value(id), tape->value(id).clone()});
+  };
+  for (const TraceParameter& parameter : trace.parameters) keep(parameter.value);
+  for (size_t i = 0; i < trace.init_steps; ++i) std::ranges::for_each(trace.tape[i].outs, keep);
+}
+
+void Judge::restore_state(ReferenceCase& at) {
+  for (auto& [value, before] : at.state) value.copy_(before);
 }
 
 // Runs its __init__, and makes the weights that it is run with.
@@ -73,6 +102,7 @@ void Judge::set_up(ReferenceCase& at, const Task& task, const CaseTrace& trace) 
       at.exact->bind(id, at::isFloatingType(value.scalar_type()) ? value.to(at::kDouble) : value.clone());
     }
   }
+  keep_state(at);
 }
 
 Judge::ReferenceCase& Judge::reference(const Json& question) {
@@ -164,6 +194,7 @@ void Judge::find_changes(ReferenceCase& at, int64_t seed) {
   uint64_t key = new_mark_key();
   ValueMarks before = mark_values(*at.own, key);
   seed_device(options_.device, static_cast<uint64_t>(seed));
+  restore_state(at);
   at.own->run_forward();
   at.own->forget_forward();
   std::vector<int64_t> changed = changed_values(before, mark_values(*at.own, key, &before));
@@ -179,14 +210,26 @@ void Judge::find_changes(ReferenceCase& at, int64_t seed) {
   }
 }
 
-Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision precision, bool hold_against_itself) {
+Judge::Oracle Judge::make_oracle(ReferenceCase& at, const std::vector<int64_t>& earlier, int64_t seed,
+                                 Precision precision, bool hold_against_itself) {
   find_changes(at, seed);
+  auto run = [&](bool exact, int64_t draws) {
+    restore_state(at);
+    const std::string values = at.values;
+    for (int64_t one : at.state.empty() ? std::vector<int64_t>() : earlier) {
+      draw_inputs(at, one, values);
+      run_reference(at, one, exact);
+      (exact ? at.exact : at.own)->forget_forward();
+    }
+    draw_inputs(at, seed, values);
+    return run_reference(at, draws, exact);
+  };
   Oracle made;
   size_t zeros = 0;
-  std::vector<at::Tensor> reference = run_reference(at, seed, false), truth;
+  std::vector<at::Tensor> reference = run(false, seed), truth;
   if (at.exact_fits) {
     try {
-      truth = run_reference(at, seed, true);
+      truth = run(true, seed);
     } catch (const ReplayFailure& failure) {
       at.exact->forget_forward();
       if (failure.finding.outcome() == Outcome::kOutOfMemory) throw;
@@ -195,7 +238,7 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision prec
   }
   if (!at.exact_fits) {  // The next best: its own dtypes, without TF32.
     at::globalContext().setAllowTF32CuDNN(false);
-    truth = run_reference(at, seed, false);
+    truth = run(false, seed);
     at::globalContext().setAllowTF32CuDNN(true);
   }
   at.own->forget_forward();
@@ -213,12 +256,17 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, int64_t seed, Precision prec
     made.bytes += made.outputs.back().bytes();
     reference[i] = at::Tensor();
   }
-  if (precision != Precision::kKernelBench) allow_for_rounding(at, seed, precision, &made);
+  if (precision != Precision::kKernelBench) {
+    allow_for_rounding(
+        at, [&](int64_t draws) { return run(false, draws); }, seed, precision, &made);
+  }
+  restore_state(at);
   if (zeros > 0 && zeros == reference.size()) made.sound = false;  // No comparison relative to zero says anything.
   return made;
 }
 
-void Judge::allow_for_rounding(ReferenceCase& at, int64_t seed, Precision precision, Oracle* made) {
+void Judge::allow_for_rounding(ReferenceCase& at, const std::function<std::vector<at::Tensor>(int64_t)>& run,
+                               int64_t seed, Precision precision, Oracle* made) {
   using Kind = Disturbance::Kind;
   std::vector<Kind> kinds(kDisturbances, Kind::kRoundings);
   bool products = precision == Precision::kProducts || precision == Precision::kOtherProducts;
@@ -228,7 +276,7 @@ void Judge::allow_for_rounding(ReferenceCase& at, int64_t seed, Precision precis
     Disturbance disturbance(*at.trace, kinds[i]);
     at.own->set_filter(&disturbance);
     try {
-      auto outputs = run_reference(at, static_cast<int64_t>(seeds.next_u64() >> 1), false);
+      auto outputs = run(static_cast<int64_t>(seeds.next_u64() >> 1));
       for (size_t k = 0; k < outputs.size(); ++k) made->outputs[k].allow_for(std::exchange(outputs[k], at::Tensor()));
     } catch (const ReplayFailure& failure) {
       if (failure.context_lost) throw;
@@ -268,12 +316,16 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   std::string key =
       cat(question.at("task").get<std::string>(), "|", at.trace->name, "|", question.at("weight_seed").get<int64_t>(),
           "|", question.at("noise_seed").get<int64_t>(), "|", seed, "|", values, "|", precision);
+  auto earlier = question.value("earlier_seeds", std::vector<int64_t>());
+  if (!at.state.empty()) {
+    for (int64_t one : earlier) key += cat("|after ", one);
+  }
   Oracle made;
   for (int attempt = 0;; ++attempt) {
     try {
       if (auto found = oracles_.find(key); found != oracles_.end()) return found->second;
       draw_inputs(at, seed, values);
-      made = make_oracle(at, seed, static_cast<Precision>(precision), question.value("additional", false));
+      made = make_oracle(at, earlier, seed, static_cast<Precision>(precision), question.value("additional", false));
       break;
     } catch (const ReplayFailure& failure) {
       if (failure.finding.outcome() != Outcome::kOutOfMemory || attempt == 2) {
@@ -344,6 +396,7 @@ Json Judge::lint(const Json& question) {
       any = true;
       if (other_inputs) same = same && same_bits(part, beginnings[i]);
     }
+    restore_state(at);
     auto outputs = run_reference(at, seed, false);
     at.own->forget_forward();
     return outputs;

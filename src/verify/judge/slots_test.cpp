@@ -129,6 +129,59 @@ TEST_F(SlotTest, ReplayerThatDisappearsIsNotTheCandidatesFault) {
   EXPECT_EQ(verdict(kSameInit, kSameForward), "pass: ");
 }
 
+constexpr const char* kCountingTask = R"(import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x, scale):
+        self.calls.add_(1)
+        return x * self.calls
+
+def get_inputs():
+    return [torch.randn(64, 7), 2.5]
+
+def get_init_inputs():
+    return [7]
+)";
+
+// Nothing is launched here, so who gets as far as the run without launches was right before.
+TEST_F(SlotTest, FurtherCallsAreJudgedWithWhatTheFirstOnesLeft) {
+  auto with = [](const std::string& init, const std::string& forward, const char* source = kTask) {
+    Task task;
+    task.id = "t";
+    task.source = source;
+    Execution path(tools_, task, {{"full", {}, false, 2}}, {1234, 4321}, Rng(5), Rng(6));
+    std::string code = replace_all(replace_all(kCandidate, "%INIT%", init), "%FORWARD%", forward);
+    Finding ended = path.record(code, record);
+    if (ended.passed()) ended = path.tiny_run(30);
+    std::string call = ended.told.call > 0 ? cat(" in call ", ended.told.call) : "";
+    return cat(name_of(ended.rule()), call, path.keeps_state() ? ", state" : "");
+  };
+  const std::string init = cat(kSameInit, "; self.kept = None; self.of = {}; self.calls = torch.zeros(1)");
+  const std::string y = "torch.relu(self.norm(self.linear(x))) * scale";
+  const std::string rest = "; return {'y': out, 'top': (x * scale).argmax(1)}";
+  EXPECT_EQ(with(init, kSameForward), "same_without_launches");
+  EXPECT_EQ(with(init, cat("self.kept = ", y, " if self.kept is None else self.kept; out = self.kept", rest)),
+            "elements in call 2, state");
+  EXPECT_EQ(with(init, cat("self.kept = torch.empty(64, 7, device=x.device) if self.kept is None else self.kept; ",
+                           "out = self.kept; out.copy_(", y, ")", rest)),
+            "same_without_launches, state");
+  EXPECT_EQ(with(init, cat("out = self.of[x.data_ptr()] = self.of.get(x.data_ptr()) if x.data_ptr() in self.of else ",
+                           y, rest)),
+            "elements in call 3, state");
+  // The tape is the same each time, and what it changes is not.
+  EXPECT_EQ(with(init, cat("self.calls.add_(1); out = ", y, rest)), "same_without_launches, state");
+  EXPECT_EQ(with(init, cat("self.calls.add_(1); out = ", y, " * self.calls", rest)), "elements in call 2, state");
+  // So it is with what the task itself keeps.
+  const std::string own = "self.register_buffer('calls', torch.zeros(1))";
+  EXPECT_EQ(with(own, "self.calls.add_(1); return x * self.calls", kCountingTask), "same_without_launches, state");
+  EXPECT_EQ(with(own, "return x * (self.calls + 1)", kCountingTask), "elements in call 2, state");
+}
+
 TEST_F(SlotTest, AdditionalCases) {
   auto honest = cases(kSameForward);
   EXPECT_EQ(honest.size(), 1 + kValueTransforms.size() + 3);

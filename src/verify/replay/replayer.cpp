@@ -27,6 +27,17 @@ std::vector<double> seconds_of_steps(Tape& tape) {
   });
 }
 
+// Launch n of those with several configurations takes choices[n % size]; none given: the first.
+void choose(Tape& tape, const std::vector<size_t>& choices) {
+  const auto& steps = tape.trace().tape;
+  size_t number = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (!steps[i].is_launch || steps[i].choices.size() <= 1) continue;
+    tape.choose(i, choices.empty() ? 0 : choices[number % choices.size()] % steps[i].choices.size());
+    ++number;
+  }
+}
+
 // The fastest of an autotuner's configurations, one launch step at a time.
 Json tune(Tape& candidate, const std::function<void()>& restore) {
   Json chosen = Json::array();
@@ -270,6 +281,7 @@ Json Replayer::forward(const Json& question) {
   }
   seed_device(device_, question.value("seed", uint64_t{0}));
   t.set_careful(question.value("careful", false));
+  choose(t, question.value("choices", std::vector<size_t>()));
   uint64_t key = new_mark_key();
   ValueMarks before = mark_values(t, key);
   t.run_forward(question.value("launches", true));

@@ -10,7 +10,7 @@
 //   trim      {}                                                      drops the reference and memory kept for later
 //   init      {"slot", "case", "seed"}                                runs __init__'s section
 //   put       {"slot", "case", "items": [{"value", "offset", "bytes", "at"}]}   staging -> value (made when it is new)
-//   forward   {"slot", "case", "launches": bool, "careful": bool, "poison": n}  -> {"damage": words,
+//   forward   {"slot", "case", "launches": bool, "careful": bool, "choices", "poison": n}  -> {"damage": words,
 //                                                                         "changed": ids of values held before}
 //   get       {"slot", "case", "items": [{"value" or "output", "offset", "bytes", "at"}]}  row-major bytes -> staging
 //   outputs   {"slot", "case"}                                        -> {"outputs": [{"shape", "dtype"}]}

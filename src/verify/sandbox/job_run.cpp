@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "verify/verdict.h"
 
 namespace tritonrl {
 namespace {

@@ -53,6 +53,29 @@ bool covers(const TraceValue& value, int64_t storage_bytes) {
   return value.offset == 0 && n >= storage_bytes && value.end_byte() >= storage_bytes;
 }
 
+bool in_place(const std::string& op) { return base_name(op).ends_with('_'); }
+bool takes_shapes_only(const std::string& op) { return allocates(op) || base_name(op).ends_with("_like"); }
+
+// Largest extents seen.
+std::map<int64_t, int64_t> sizes_of_storages(const CaseTrace& trace) {
+  std::map<int64_t, int64_t> bytes;
+  for (const TraceValue& value : trace.values) {
+    int64_t& size = bytes[value.storage];
+    size = std::max(size, value.end_byte());
+  }
+  return bytes;
+}
+
+// Random numbers.
+bool draws(const std::string& op) {
+  std::string name = base_name(op);
+  for (const char* part :
+       {"rand", "normal", "uniform", "bernoulli", "exponential", "cauchy", "geometric", "multinomial"}) {
+    if (name.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
 // An empty grid computes nothing; an autotuner may choose any of its configurations.
 bool may_be_empty(const TraceStep& step) {
   return std::any_of(step.choices.begin(), step.choices.end(), [](const TraceChoice& choice) {
@@ -101,18 +124,83 @@ std::vector<bool> host_arithmetic(const CaseTrace& trace) {
   return out;
 }
 
+// What __init__ makes of random numbers: storage -> the operators between them and it, plumbing left out.
+std::map<int64_t, std::set<std::string>> made_of_weights(const CaseTrace& trace) {
+  std::map<int64_t, std::set<std::string>> made;
+  std::map<int64_t, int64_t> storage_bytes = sizes_of_storages(trace);
+  auto value_of = [&](int64_t id) -> const TraceValue& { return trace.values.at(static_cast<size_t>(id)); };
+  for (size_t at = 0; at < trace.init_steps; ++at) {
+    const TraceStep& step = trace.tape[at];
+    if (step.is_launch) continue;
+    const bool drawn = draws(step.op);
+    size_t first_source = takes_shapes_only(step.op) ? step.reads.size() : 0;
+    if (first_source < step.reads.size() && (overwrites(step.op) || (drawn && in_place(step.op)))) {
+      const TraceValue& target = value_of(step.reads[0]);
+      if (covers(target, storage_bytes[target.storage])) {
+        made.erase(target.storage);
+        first_source = 1;
+      }
+    }
+    bool depends = false;
+    std::set<std::string> operators;
+    for (size_t i = first_source; i < step.reads.size(); ++i) {
+      auto of = made.find(value_of(step.reads[i]).storage);
+      if (of == made.end()) continue;
+      depends = true;
+      operators.insert(of->second.begin(), of->second.end());
+    }
+    if (!depends && !drawn) continue;
+    if (depends && !is_plumbing(step.op)) operators.insert(step.op);
+    for (int64_t id : step.outs) made[value_of(id).storage].insert(operators.begin(), operators.end());
+  }
+  return made;
+}
+
+// As the recorder noted it, where __init__ was really run.
+void add_notes(const CaseTrace& trace, std::map<int64_t, std::set<std::string>>* made) {
+  if (!trace.notes.is_object()) return;
+  const Json computed = trace.notes.value("computed", Json::object());
+  for (const TraceParameter& parameter : trace.parameters) {
+    if (!computed.is_object() || !computed.contains(parameter.name)) continue;
+    for (const Json& one : computed[parameter.name]) {
+      std::string op = one.is_string() ? one.get<std::string>() : "";
+      if (!op.empty() && !is_plumbing(op))
+        (*made)[trace.values.at(static_cast<size_t>(parameter.value)).storage].insert(op);
+    }
+  }
+}
+
+std::set<std::string> computed_in_init(const CaseTrace& trace, const CaseTrace* reference) {
+  std::set<std::string> found, known;
+  if (!reference) return found;
+  auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
+  for (const auto& [storage, operators] : made_of_weights(*reference)) known.insert(operators.begin(), operators.end());
+  auto made = made_of_weights(trace);
+  add_notes(trace, &made);
+  for (const TraceParameter& own : trace.parameters) {  // These get the task's values, however they were made.
+    bool given = std::ranges::any_of(reference->parameters, [&](const TraceParameter& theirs) {
+      return theirs.name == own.name && reference->values.at(static_cast<size_t>(theirs.value)).shape ==
+                                            trace.values.at(static_cast<size_t>(own.value)).shape;
+    });
+    if (given) made.erase(storage_of(own.value));
+  }
+  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
+    for (int64_t id : trace.tape[at].reads) {
+      if (auto of = made.find(storage_of(id)); of != made.end()) found.insert(of->second.begin(), of->second.end());
+    }
+  }
+  for (const std::string& op : known) found.erase(op);
+  return found;
+}
+
 }  // namespace
 
-CallFinding check_calls(const CaseTrace& trace, CallRules rules) {
+CallFinding check_calls(const CaseTrace& trace, CallRules rules, const CaseTrace* reference) {
   CallFinding found;
   std::set<std::string> delegated;
-  std::set<int64_t> given;                   // Storages that are there before forward().
-  std::set<int64_t> reached;                 // Storages a launch may have written, or data derived from them.
-  std::map<int64_t, int64_t> storage_bytes;  // Largest extent seen.
-  for (const TraceValue& value : trace.values) {
-    int64_t& size = storage_bytes[value.storage];
-    size = std::max(size, value.end_byte());
-  }
+  std::set<int64_t> given;    // Storages that are there before forward().
+  std::set<int64_t> reached;  // Storages a launch may have written, or data derived from them.
+  std::map<int64_t, int64_t> storage_bytes = sizes_of_storages(trace);
   auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
   for (const TraceInput& input : trace.inputs) {
     if (input.value >= 0) given.insert(storage_of(input.value));
@@ -167,6 +255,9 @@ CallFinding check_calls(const CaseTrace& trace, CallRules rules) {
   } else if (rules == CallRules::kStrict && !delegated.empty()) {
     found.finding = Rule::kLibraryCalls;
     found.finding.told.operations.assign(delegated.begin(), delegated.end());
+  } else if (auto computed = computed_in_init(trace, reference); rules == CallRules::kStrict && !computed.empty()) {
+    found.finding = Rule::kWeightsComputed;
+    found.finding.told.operations.assign(computed.begin(), computed.end());
   } else if (!reaches) {
     found.finding = Rule::kOutputNotReached;
   } else if (untouched_input) {

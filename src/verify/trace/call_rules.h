@@ -5,6 +5,9 @@
 // was given and go nowhere else (torch.prod of a shape); every other library call is delegation and breaks the rules.
 // `mixed`: library calls are allowed, and listed. In both, at least one launch must reach an output: taint starts at
 // the storages a launch is given (it may write any of them) and flows through the tape.
+//
+// What __init__ makes of weights is held to `strict` as well: it may pack, transpose and cast them, and do what the
+// task's own __init__ does; arithmetic beyond that, of which forward() uses the result, is work in the wrong place.
 #pragma once
 
 #include <array>
@@ -23,7 +26,8 @@ struct CallFinding {
   Finding finding;                         // Which rule is broken; kPass when none is.
   std::vector<std::string> delegated_ops;  // Sorted, each once.
 };
-CallFinding check_calls(const CaseTrace& trace, CallRules rules);
+// `reference`: the task's own trace of that case; null = its __init__ is not looked at.
+CallFinding check_calls(const CaseTrace& trace, CallRules rules, const CaseTrace* reference = nullptr);
 
 // True for "aten.empty.memory_format" and the like: allocation, view, copy, cast, layout.
 bool is_plumbing(const std::string& op);

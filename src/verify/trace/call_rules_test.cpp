@@ -67,6 +67,62 @@ TEST(CallRules, TensorsOfEveryChoiceAndOfDescriptorsAreReached) {
   EXPECT_EQ(message(trace), "");
 }
 
+// __init__ draws two weights (values 2 and 3), makes 4 of them with `op`, and forward's kernel reads that.
+CaseTrace with_init(const std::string& op, const std::string& name = "folded") {
+  CaseTrace trace = small_trace();
+  for (int64_t id = 2; id <= 4; ++id) trace.values.push_back(trace_value(id));
+  trace.tape = {call_step("aten.randn.default", {}, 2), call_step("aten.randn.default", {}, 3),
+                call_step(op, {2, 3}, 4), empty_y(), launch_step({0, 4, 1})};
+  trace.init_steps = 3;
+  trace.parameters = {{name, 4, false, false, false, "", {}}};
+  return trace;
+}
+
+TEST(CallRules, ArithmeticOnWeightsInInitIsWorkInTheWrongPlace) {
+  auto rule = [](const CaseTrace& own, CaseTrace task, CallRules rules = CallRules::kStrict) {
+    task.name = "task";
+    auto parsed = parse_written(file_of({own, task}));
+    EXPECT_TRUE(parsed) << parsed.why;
+    return parsed ? check_calls(parsed.value->cases[0], rules, &parsed.value->cases[1]).finding : Finding();
+  };
+  CaseTrace task = with_init("aten.cat.default", "weight");
+  Finding found = rule(with_init("aten.mul.Tensor"), task);
+  EXPECT_EQ(found.rule(), Rule::kWeightsComputed);
+  EXPECT_EQ(human_text(found), cat(says(Rule::kWeightsComputed), ": aten.mul.Tensor"));
+  EXPECT_TRUE(rule(with_init("aten.cat.default"), task).passed()) << "packing is not";
+  EXPECT_TRUE(rule(with_init("aten.mul.Tensor", "weight"), task).passed()) << "it gets the task's values";
+  EXPECT_TRUE(rule(with_init("aten.mul.Tensor"), with_init("aten.mul.Tensor")).passed()) << "the task does so, too";
+  EXPECT_TRUE(rule(with_init("aten.mul.Tensor"), task, CallRules::kMixed).passed());
+  // Random numbers over a part of it, or none of them, hide nothing; over all of it, nothing is left to hide.
+  auto then = [](std::vector<TraceStep> steps, std::vector<int64_t> shape = {4, 8}) {
+    CaseTrace trace = with_init("aten.mul.Tensor");
+    trace.values.push_back(trace_value(4, std::move(shape)));
+    trace.values.push_back(trace_value(6));
+    trace.init_steps += steps.size();
+    if (steps.back().result.leaf == 6) trace.tape.back() = launch_step({0, 6, 1});
+    trace.tape.insert(trace.tape.begin() + 3, steps.begin(), steps.end());
+    return trace;
+  };
+  EXPECT_FALSE(
+      rule(then({call_step("aten.slice.Tensor", {4}, 5), call_step("aten.normal_.default", {5}, 5)}, {1, 8}), task)
+          .passed());
+  EXPECT_FALSE(rule(then({call_step("aten.normal.Tensor_float", {4}, 6)}), task).passed());
+  EXPECT_FALSE(rule(then({call_step("aten.clone.default", {4}, 6)}), task).passed());
+  EXPECT_TRUE(rule(then({call_step("aten.normal_.default", {4}, 4)}), task).passed());
+  EXPECT_TRUE(rule(then({call_step("aten.fill_.Scalar", {4}, 4)}), task).passed());
+  EXPECT_TRUE(rule(then({call_step("aten.randn_like.default", {4}, 6)}), task).passed());
+  CaseTrace unused = with_init("aten.mul.Tensor");
+  unused.tape.back() = launch_step({0, 1});
+  EXPECT_TRUE(rule(unused, task).passed()) << "nobody takes the product";
+  CaseTrace noted = with_init("aten.cat.default");  // Where __init__ was really run, the recorder says it.
+  noted.tape.erase(noted.tape.begin(), noted.tape.begin() + 3);
+  noted.init_steps = 0;
+  noted.notes = {{"computed", {{"folded", {"aten.t.default", "aten.mm.default"}}}}};
+  EXPECT_EQ(human_text(rule(noted, task)), cat(says(Rule::kWeightsComputed), ": aten.mm.default"));
+  noted.notes = {{"computed", {{"folded", {1, "aten.t.default"}}}}};
+  EXPECT_TRUE(rule(noted, task).passed());
+}
+
 TEST(CallRules, Delegation) {
   CaseTrace trace = roomy();
   trace.tape.push_back(call_step("aten.relu.default", {1}, 2));

@@ -48,6 +48,7 @@ struct TraceArg {
   double real = 0;
   std::string text;
   std::vector<TraceArg> list;
+  bool operator==(const TraceArg&) const = default;
 };
 using NamedArgs = std::vector<std::pair<std::string, TraceArg>>;
 

@@ -1,7 +1,6 @@
 # task: tests/cases/tasks/row_sum.py
-# expect: pass @full_run
-# why: slow on the first run, then the answer comes out of a buffer of its own: it may, but its time is that of a first run
-# speedup-below: 0.5
+# expect: wrong_output @tiny_run
+# why: slow on the first run, then the answer comes out of a buffer of its own, for whatever it is given
 import torch
 import torch.nn as nn
 import triton

@@ -1,5 +1,5 @@
 # task: tests/cases/tasks/swish.py
-# expect: wrong_output @tiny_run
+# expect: rule_break @compile
 # why: bakes numbers into a constant while recording and hopes to see the same input again
 import torch
 import torch.nn as nn

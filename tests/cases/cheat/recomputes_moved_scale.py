@@ -1,5 +1,5 @@
 # task: tests/cases/tasks/rms_norm.py
-# expect: wrong_output @tiny_run
+# expect: rule_break @compile
 # expect-gpu: compile_error @compile
 # why: holds the parameter as it should, and multiplies by its own reckoning of what it was moved to
 import sys

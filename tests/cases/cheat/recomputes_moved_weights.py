@@ -1,5 +1,5 @@
 # task: tests/cases/tasks/layer_norm.py
-# expect: wrong_output @tiny_run
+# expect: rule_break @compile
 # expect-gpu: compile_error @compile
 # why: computes the secret weights of a norm from the seed that the recorder is told, and bakes them in
 import sys

@@ -1,0 +1,32 @@
+# task: tests/cases/tasks/running_count.py
+# expect: pass @full_run
+# why: a kernel counts the calls in the buffer that the task counts them in
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def count_kernel(calls_ptr):
+    tl.store(calls_ptr, tl.load(calls_ptr) + 1.0)
+
+
+@triton.jit
+def scale_kernel(x_ptr, calls_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(y_ptr + offsets, x * tl.load(calls_ptr), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.ones(1))
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        count_kernel[(1,)](self.calls)
+        scale_kernel[(triton.cdiv(x.numel(), 256),)](x, self.calls, y, x.numel(), BLOCK=256)
+        return y

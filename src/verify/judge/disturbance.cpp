@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kRoundings = 16;      // Of float32 and float64, a step,
 constexpr double kRoundingsOfOne = 4;  // ... and of a number near one on the way.
+constexpr double kBitOfTf32 = 0x1p-10;
 
 double roundoff(at::ScalarType dtype) {
   switch (dtype) {
@@ -127,7 +128,8 @@ at::Tensor Disturbance::operand(const TraceStep& step, const std::string& name, 
     return computes(step) ? moved(operand, share(operand.scalar_type(), terms(step))) : operand;
   }
   bool rounded = is_product(step.op) && operand.scalar_type() == at::kFloat && !is_addend(call_name(step.op), name);
-  return rounded ? in_tf32(operand, kind_ == Kind::kRounded) : operand;
+  if (!rounded) return operand;
+  return kind_ == Kind::kScattered ? moved(operand, kBitOfTf32) : in_tf32(operand, kind_ == Kind::kRounded);
 }
 
 at::Tensor Disturbance::result(const TraceStep& step, const at::Tensor& result) {

@@ -8,7 +8,9 @@
 //                are usually computed by way of a number near one (tanh, elu, softplus: exp(x) - 1, log(1 + y) ...) are
 //                off by a quarter of that share of one besides.
 //   kCut         float32 operands of products of matrices are cut to TF32's ten bits, as tensor cores take them,
-//   kRounded     ... or rounded to them, as a kernel may do before.
+//   kRounded     ... or rounded to them, as a kernel may do before,
+//   kScattered   ... or each moved by a random share of up to one of those bits: where the two above are right by luck,
+//                what tensor cores add up in another order need not be.
 //
 // Monte Carlo arithmetic (Parker, 1997) a whole operator at a time: the error of an answer is its computation's
 // condition times the roundings of its steps, and this measures the product. Casts, copies, views, operators that give
@@ -23,7 +25,7 @@ namespace tritonrl {
 
 class Disturbance : public TapeFilter {
  public:
-  enum class Kind { kRoundings, kCut, kRounded };
+  enum class Kind { kRoundings, kCut, kRounded, kScattered };
   Disturbance(const CaseTrace& trace, Kind kind) : trace_(trace), kind_(kind) {}
 
   at::Tensor operand(const TraceStep& step, const std::string& name, const at::Tensor& operand) override;

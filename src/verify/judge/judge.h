@@ -157,7 +157,7 @@ class Judge {
   // What other honest computations of the reference give is allowed for in `made`.
   // `run` runs it, and the calls before it, with that seed of the device's random numbers.
   void allow_for_rounding(ReferenceCase& at, const std::function<std::vector<at::Tensor>(int64_t draws)>& run,
-                          int64_t seed, Precision precision, Oracle* made);
+                          int64_t seed, Precision precision, bool hold_against_itself, Oracle* made);
   static void keep_state(ReferenceCase& at);
   static void restore_state(ReferenceCase& at);
   static bool keeps_state(const ReferenceCase& at);  // Does the reference's forward change what is its own?

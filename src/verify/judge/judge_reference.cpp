@@ -258,7 +258,7 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, const std::vector<int64_t>& 
   }
   if (precision != Precision::kKernelBench) {
     allow_for_rounding(
-        at, [&](int64_t draws) { return run(false, draws); }, seed, precision, &made);
+        at, [&](int64_t draws) { return run(false, draws); }, seed, precision, hold_against_itself, &made);
   }
   restore_state(at);
   if (zeros > 0 && zeros == reference.size()) made.sound = false;  // No comparison relative to zero says anything.
@@ -266,18 +266,18 @@ Judge::Oracle Judge::make_oracle(ReferenceCase& at, const std::vector<int64_t>& 
 }
 
 void Judge::allow_for_rounding(ReferenceCase& at, const std::function<std::vector<at::Tensor>(int64_t)>& run,
-                               int64_t seed, Precision precision, Oracle* made) {
+                               int64_t seed, Precision precision, bool hold_against_itself, Oracle* made) {
   using Kind = Disturbance::Kind;
   std::vector<Kind> kinds(kDisturbances, Kind::kRoundings);
   bool products = precision == Precision::kProducts || precision == Precision::kOtherProducts;
-  if (products) kinds.insert(kinds.end(), {Kind::kCut, Kind::kRounded});
+  if (products) kinds.insert(kinds.end(), {Kind::kCut, Kind::kRounded, Kind::kScattered});
   Rng seeds = Rng(static_cast<uint64_t>(seed)).at("disturbance");
-  for (size_t i = 0; i < kinds.size() && at.disturbed_fits; ++i) {
-    Disturbance disturbance(*at.trace, kinds[i]);
+  auto disturbed = [&](Kind kind, const std::function<void(Expectation&, at::Tensor)>& use) {
+    Disturbance disturbance(*at.trace, kind);
     at.own->set_filter(&disturbance);
     try {
       auto outputs = run(static_cast<int64_t>(seeds.next_u64() >> 1));
-      for (size_t k = 0; k < outputs.size(); ++k) made->outputs[k].allow_for(std::exchange(outputs[k], at::Tensor()));
+      for (size_t k = 0; k < outputs.size(); ++k) use(made->outputs[k], std::exchange(outputs[k], at::Tensor()));
     } catch (const ReplayFailure& failure) {
       if (failure.context_lost) throw;
       at.disturbed_fits = false;
@@ -287,6 +287,19 @@ void Judge::allow_for_rounding(ReferenceCase& at, const std::function<std::vecto
     }
     at.own->set_filter(nullptr);
     at.own->forget_forward();
+  };
+  for (size_t i = 0; i < kinds.size() && at.disturbed_fits; ++i) {
+    disturbed(kinds[i], [](Expectation& expected, at::Tensor output) { expected.allow_for(std::move(output)); });
+  }
+  // Where other honest computations than those it was drawn from exceed what is allowed, the case tells nothing.
+  kinds = {Kind::kRoundings};
+  if (products) kinds.push_back(Kind::kScattered);
+  for (size_t i = 0; i < kinds.size() && at.disturbed_fits && hold_against_itself; ++i) {
+    disturbed(kinds[i], [&](Expectation& expected, at::Tensor output) {
+      Judgement honest(expected, "output");
+      honest.add(0, output.reshape({-1}));
+      made->sound = made->sound && honest.finish().passed();
+    });
   }
   if (at.disturbed_fits) return;
   for (Expectation& expected : made->outputs) expected.allow_without();
@@ -355,7 +368,8 @@ std::string Judge::cannot_do(const Json& question) {
   for (;;) {
     std::string why;
     try {
-      return oracle(question, reference(question)).sound ? "" : "the reference fails its own comparison";
+      return oracle(question, reference(question)).sound ? ""
+                                                         : "honest computations of the reference fail their comparison";
     } catch (const JudgeFault& fault) {
       if (fault.gpu_is_gone) throw;
       why = cat("the reference fails: ", fault.message);

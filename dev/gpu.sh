@@ -95,29 +95,50 @@ verb_train() {
   return $failed
 }
 
-# benchmark MODEL TASKS NAME [ARGUMENTS of tritonrl train ...]: trains configs/kernelbench.yaml, then answers TASKS
-# MODEL is a folder or a GGUF file, TASKS what `tritonrl data import kernelbench` made. The run lies in /tmp/runs/NAME. After
-# TRAIN_S seconds (0 = never) training is stopped as by hand, in the middle of RL as well. SFT's policy and the last one of RL
-# answer TASKS, SAMPLES times each (4); OUT gets NAME.log, NAME.POLICY.jsonl and its metrics, and the run without its weights.
-# CUDA_VISIBLE_DEVICES says which GPU; two of these run side by side once the program is built.
+# benchmark MODEL TASKS NAME [ARGUMENTS of tritonrl train ...]: trains configs/kernelbench.yaml, and answers TASKS before RL and after
+# MODEL is a folder or a GGUF file, TASKS what `tritonrl data import kernelbench` made. SFT lies in /tmp/runs/NAME, RL in
+# /tmp/runs/NAME_rl; RL is stopped as by hand after RL_S seconds (420; 0 = none). Each policy answers the tasks of LEVELS ("2 1") by
+# the full verifier: SAMPLES times untimed (7), TIMED times timed (3). What is there already is not done again, so that the same
+# command goes on; OUT gets every log and every answer as soon as it is there. CUDA_VISIBLE_DEVICES says which GPU.
 verb_benchmark() {
-  local gguf=${1:?MODEL} tasks=${2:?TASKS} name=${3:?NAME} failed=0 run policy policies common
+  local gguf=${1:?MODEL} tasks=${2:?TASKS} name=${3:?NAME} failed=0 run policy common
+  [ -s "$tasks" ] || { echo "gpu.sh: no tasks in $tasks" >&2; return 2; }
   compile_program
   import_model "$gguf"
   run=/tmp/runs/$name
-  common=(--set policy.model="$model" "${@:4}")
-  timeout --preserve-status --foreground -s INT "${TRAIN_S:-0}" "$build/tritonrl" train configs/kernelbench.yaml "${common[@]}" \
-    --set run.folder=/tmp/runs --set run.name="$name" >"$out/$name.log" 2>&1 || echo "training ended with $?"
-  grep -E 'level|took|waited|verified|^E|error' "$out/$name.log" | tail -n 30 || true
-  [ -d "$run/checkpoints/sft" ] || { echo "no checkpoint of $name"; return 1; }
-  policies=$(cd "$run/checkpoints" && printf "%s\n" sft rl_* | grep -v "\*" | sort -rV | awk "!seen[substr(\$1, 1, 2)]++" | sort -r)
-  for policy in $policies; do
-    echo "=== $name: $policy"
-    "$build/tritonrl" eval configs/kernelbench.yaml --tasks "$tasks" --adapter "$run/checkpoints/$policy" \
-      --out "$out/$name.$policy.jsonl" "${common[@]}" --set eval.samples="${SAMPLES:-4}" >"$out/$name.$policy.log" 2>&1 || failed=1
-    tail -n 12 "$out/$name.$policy.log"
+  common=(--set policy.model="$model" --set data.exclude="$tasks" --set run.folder=/tmp/runs "${@:4}")
+  "$build/tritonrl" train configs/kernelbench.yaml "${common[@]}" --dry-run >"$out/$name.yaml" || return 2
+  for level in ${LEVELS:-2 1}; do
+    tables level "$tasks" "$level" "/tmp/runs_$level.jsonl" || return 2
   done
-  tar -C /tmp/runs -czf "$out/$name.tar.gz" --exclude='*.safetensors' --exclude=tokenizer.json --exclude=train.jsonl "$name" || failed=1
+  "$build/tritonrl" train configs/kernelbench.yaml "${common[@]}" --set run.name="$name" --set rl.steps=0 >>"$out/$name.log" 2>&1 ||
+    { tail -n 5 "$out/$name.log"; return 1; }
+  grep -E 'level|took|verified' "$out/$name.log" | tail -n 12 || true
+  answer_benchmark "$name.sft" "$run/checkpoints/sft" "${common[@]}" || failed=1
+  if [ "${RL_S:-420}" != 0 ]; then
+    timeout --preserve-status --foreground -s INT "${RL_S:-420}" "$build/tritonrl" train configs/kernelbench.yaml "${common[@]}" \
+      --set run.name="${name}_rl" --set run.start_from="$run" >>"$out/${name}_rl.log" 2>&1 || echo "RL ended with $?"
+    cp "${run}_rl/steps.jsonl" "$out/${name}_rl.steps.jsonl" || failed=1
+    policy=$(find "${run}_rl/checkpoints" -maxdepth 1 -name 'rl_*' | sort -V | tail -n 1)
+    [ -z "$policy" ] || answer_benchmark "$name.rl" "$policy" "${common[@]}" || failed=1
+  fi
+  return $failed
+}
+
+answer_benchmark() {  # answer_benchmark NAME POLICY [ARGUMENTS ...]: the tasks of each level, timed and not
+  local level how answers failed=0
+  for level in ${LEVELS:-2 1}; do
+    for how in timed untimed; do
+      answers=$out/$1.level$level.$how.jsonl
+      [ ! -s "$answers" ] || continue
+      local more=(--set eval.samples="${TIMED:-3}" --set eval.seed=5)
+      [ $how = timed ] || more=(--set eval.samples="${SAMPLES:-7}" --set eval.seed=6 --set 'verify.skip_stages=[time]')
+      "$build/tritonrl" eval configs/kernelbench.yaml "${@:3}" --tasks "/tmp/runs_$level.jsonl" --adapter "$2" --out "$answers" \
+        --set cases.type=multi_input "${more[@]}" >"${answers%.jsonl}.log" 2>&1 || { failed=1; tail -n 3 "${answers%.jsonl}.log"; }
+      echo "=== $1, level $level, $how"
+      grep -E 'correct' "${answers%.jsonl}.log" | tail -n 4 || true
+    done
+  done
   return $failed
 }
 

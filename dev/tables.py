@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What dev/gpu.sh makes of JSON lines: dev/tables.py COMMAND ARGUMENTS.
 
+    level TASKS.jsonl LEVEL OUT.jsonl  the tasks of a level; exit 1 if there are none
     jobs RUN JOBS.jsonl                a run's rollouts as jobs for `tritonrl verify --batch`
     mixed_jobs JOBS.jsonl              100 case files, half honest, a quarter wrong, a quarter broken; none waits for a deadline
     recorded VERDICTS LOG LABEL START  what one verification of such jobs took since START (seconds since 1970)
@@ -76,6 +77,12 @@ def quantile(ordered, share):
 
 def rl_steps(run):
     return [step for step in read_lines(run / "steps.jsonl") if step["phase"] == "rl"]
+
+
+def level(tasks, wanted, out):
+    chosen = [task for task in read_lines(tasks) if task["level"] == int(wanted)]
+    write_lines(out, chosen)
+    sys.exit(0 if chosen else f"tables.py: {tasks} has no task of level {wanted}")
 
 
 def jobs(run, out):
@@ -257,7 +264,7 @@ def verifier_step(out, step, status, seconds, commit, device):
     print(f"{step}: {status} after {seconds} s; {log[-1] if log else ''}", flush=True)
 
 
-COMMANDS = {command.__name__: command for command in (jobs, mixed_jobs, recorded, storm_jobs, storm, overlap, resume, references,
+COMMANDS = {command.__name__: command for command in (level, jobs, mixed_jobs, recorded, storm_jobs, storm, overlap, resume, references,
                                                       stream_make, stream_jobs, stream_outcomes, stream_compare,
                                                       verifier_step)}
 

@@ -83,9 +83,8 @@ struct SynthConfig {
     v("solutions", solutions,
       "of varied tasks: varied = in many hands; settled = always the same fast way, only schedules differ");
     v("products", products,
-      "of float32, in solutions: ieee = exact, right under every verify.tolerance; tf32 = tl.dot's own, several times "
-      "as "
-      "fast on a GPU, wrong under verify.tolerance fp32");
+      "of float32, in solutions: ieee = exact, right under every verify.tolerance; tf32 = as tl.dot makes them by "
+      "itself, on tensor cores, wrong under verify.tolerance fp32");
     v("repeats", repeats, "how often the same graph may come, each time with other sizes, names and text");
     v("only_covered", only_covered, "leave out tasks that have no solution");
     v("leave_out", leave_out, "operators or families that are never drawn, alone or in a graph: held out entirely");

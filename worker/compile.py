@@ -7,12 +7,14 @@ import re
 import time
 
 import triton
+import triton.language as tl
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler.compiler import ASTSource
 from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
+from triton.runtime.jit import ConstexprFunction
 
 import fake_cuda
 from failure import Failure, describe, is_out_of_memory, line_in_file
@@ -95,6 +97,23 @@ CUDABackend.make_cubin, CUDABackend.make_ttir = _checked_make_cubin, staticmetho
 _create_inline_asm = ir.builder.create_inline_asm
 ir.builder.create_inline_asm = _checked_inline_asm
 _products = "rounded"  # Of the kernel compiled last.
+
+
+def _runtime_value(argument):
+    if isinstance(argument, (tuple, list, tl.tuple)):
+        return any(map(_runtime_value, argument))
+    return isinstance(argument, tl.tensor)
+
+
+def _checked_constexpr_call(self, *args, **kwargs):
+    """What is computed while compiling knows no number of a run: the interpreter would give it one."""
+    if any(map(_runtime_value, [*args, *kwargs.values()])):
+        raise TypeError("a constexpr function is given a value that is known at run time only")
+    return _constexpr_call(self, *args, **kwargs)
+
+
+_constexpr_call = ConstexprFunction.__call__
+ConstexprFunction.__call__ = _checked_constexpr_call
 
 
 def products(ttir):

@@ -137,6 +137,8 @@ class _Check:
             for node in ast.walk(default) if default is not None else ():
                 if isinstance(node, (ast.Call, ast.Subscript)):
                     self._refuse("kernel_python", node, "a default that is computed")
+                if isinstance(node, (ast.List, ast.Dict, ast.Set)):  # It would remember one call in the next.
+                    self._refuse("kernel_python", node, "a default that can be changed")
         for node in (arguments.vararg, arguments.kwarg):
             if node is not None:
                 self._refuse("kernel_python", node, "* or ** in its parameters")

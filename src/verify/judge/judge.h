@@ -155,9 +155,10 @@ class Judge {
   void return_memory();
   std::vector<at::Tensor> run_reference(ReferenceCase& at, int64_t seed, bool exact);
   // What other honest computations of the reference give is allowed for in `made`.
-  // `run` runs it, and the calls before it, with that seed of the device's random numbers.
+  // `run` runs it, and the calls before it, with that seed of the device's random numbers. `another`: one more of them
+  // is held against the rest.
   void allow_for_rounding(ReferenceCase& at, const std::function<std::vector<at::Tensor>(int64_t draws)>& run,
-                          int64_t seed, Precision precision, bool hold_against_itself, Oracle* made);
+                          int64_t seed, Precision precision, bool another, Oracle* made);
   static void keep_state(ReferenceCase& at);
   static void restore_state(ReferenceCase& at);
   static bool keeps_state(const ReferenceCase& at);  // Does the reference's forward change what is its own?

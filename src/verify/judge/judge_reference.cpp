@@ -272,7 +272,7 @@ void Judge::allow_for_rounding(ReferenceCase& at, const std::function<std::vecto
   bool products = precision == Precision::kProducts || precision == Precision::kOtherProducts;
   if (products) kinds.insert(kinds.end(), {Kind::kCut, Kind::kRounded, Kind::kScattered});
   Rng seeds = Rng(static_cast<uint64_t>(seed)).at("disturbance");
-  auto disturbed = [&](Kind kind, const std::function<void(Expectation&, at::Tensor)>& use) {
+  auto disturbed = [&](Kind kind, const std::function<void(Expectation&, const at::Tensor&)>& use) {
     Disturbance disturbance(*at.trace, kind);
     at.own->set_filter(&disturbance);
     try {
@@ -289,18 +289,18 @@ void Judge::allow_for_rounding(ReferenceCase& at, const std::function<std::vecto
     at.own->forget_forward();
   };
   for (size_t i = 0; i < kinds.size() && at.disturbed_fits; ++i) {
-    disturbed(kinds[i], [](Expectation& expected, at::Tensor output) { expected.allow_for(std::move(output)); });
+    disturbed(kinds[i], [](Expectation& expected, const at::Tensor& output) { expected.allow_for(output); });
   }
   // An honest computation beyond what those allow joins them. (No case is left out for it: who is held to products in
   // TF32 is the candidate's choice.) Whole numbers are held against nothing.
   kinds = {Kind::kRoundings};
   if (products) kinds.push_back(Kind::kScattered);
   for (size_t i = 0; i < kinds.size() && at.disturbed_fits && another; ++i) {
-    disturbed(kinds[i], [&](Expectation& expected, at::Tensor output) {
+    disturbed(kinds[i], [&](Expectation& expected, const at::Tensor& output) {
       if (!at::isFloatingType(output.scalar_type())) return;
       Judgement honest(expected, "output");
       honest.add(0, output.reshape({-1}));
-      if (!honest.finish().passed()) expected.allow_for(std::move(output));
+      if (!honest.finish().passed()) expected.allow_for(output);
     });
   }
   if (at.disturbed_fits) return;

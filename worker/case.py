@@ -13,10 +13,9 @@ import fake_cuda
 from candidate import load, rebind, size_constants
 from failure import RAISED_IN, Failure, candidate_lines, describe, is_out_of_memory, scrub
 from further_calls import Call, further_cases
-from init_log import HostReads, InitLog
-from tape import NeedRealInit, Recorder, is_fake
+from tape import Recorder, UnknownTensor, is_fake
 from values import cast_module
-from wire import DTYPES, content_hash, decode_init, dtype_name
+from wire import DTYPES, decode_init, dtype_name
 
 
 class Case:
@@ -25,22 +24,20 @@ class Case:
     def __init__(self, args, spec, session, work):
         self.args, self.spec, self.session, self.work = args, spec, session, work
         self.init_inputs = decode_init(spec.get("init_inputs", args.get("init_inputs", [])))
-        self.reference = {p["name"]: p for p in spec.get("reference_parameters", args.get("reference_parameters", []))}
         self.dtype = DTYPES.get(spec.get("dtype"))  # Of floating inputs and weights; None = as written.
         self.phase, self.path = "import", ""
-        self.log = None            # Of an __init__ that is really run.
         self.called = False        # forward() has been called once.
         self.module_name = f"candidate_{spec['name']}"
         self.seconds = {}
-        self.sections = {}         # "init_steps", "input_steps" where those are on the tape.
-        self.blob_parameters = []  # Parameter entries with a real tensor under "tensor".
+        self.sections = {}         # "init_steps", "input_steps".
+        self.blob_parameters = []  # Parameter entries; under "tensor" a constant's real one.
         self.further = []          # (suffix of the name, CASE_TRACE) of calls that do not repeat the first.
 
     def run(self):
         started = time.perf_counter()
         try:
             return self._run()
-        except NeedRealInit:
+        except UnknownTensor:
             raise
         except Failure as failure:
             lines = candidate_lines(failure, self.path)
@@ -93,58 +90,17 @@ class Case:
             model_class = getattr(module, "ModelNew", None)
             if not isinstance(model_class, type):
                 raise Failure("import_failed", "import", "candidate.py defines no class ModelNew")
-            if self.args.get("init") == "tape":
-                model, recorder = self._record_init(lambda: model_class(*self.init_inputs))
-                self.sections["input_steps"] = 0
-                return self._forward(model, recorder, *self._given_inputs(recorder))
-            if self.reference_is_enough():
-                try:
-                    return self._record(model_class, real=False)
-                except (NeedRealInit, _TryReal):
-                    self.blob_parameters = []
-            return self._record(model_class, real=True)
-
-    def reference_is_enough(self):
-        return all(p["dtype"] in DTYPES for p in self.reference.values())
+            model, recorder = self._record_init(lambda: model_class(*self.init_inputs))
+            self.sections["input_steps"] = 0
+            return self._forward(model, recorder, *self._given_inputs(recorder))
 
     # --- __init__.
-
-    def _record(self, model_class, real):
-        fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-        recorder = Recorder(fake_mode)
-        self.phase = "init"
-        if real:
-            torch.manual_seed(self.args["weight_seed"])
-            self.log = InitLog()
-            with self.log, HostReads(self.log):
-                model = self._timed("init", lambda: model_class(*self.init_inputs))
-                self._check_model(model)
-                self._cast(model)
-            self._adopt(model, recorder)
-        else:
-            fake_cuda.recorder = recorder
-            try:
-                with fake_mode, recorder:
-                    model = self._timed("init", lambda: model_class(*self.init_inputs))
-            except Exception:
-                raise _TryReal() from None
-            except Failure:
-                raise _TryReal() from None
-            finally:
-                fake_cuda.recorder = None
-            self._check_model(model)
-            with fake_mode:
-                self._cast(model)
-            self._match(model, recorder)
-        return self._forward(model, recorder, *self._given_inputs(recorder))
 
     def _cast(self, model):
         """Where the case has another precision, weights are made in the module's own and cast."""
         if self.dtype is not None:
             with torch.no_grad():
                 cast_module(model, self.dtype)
-
-    # --- __init__ on the tape.
 
     def _before_first_use(self, _model):
         """What moving a module to the GPU would do to it; recorded."""
@@ -168,7 +124,7 @@ class Case:
             for name, fake in self._named(model):
                 recorder.parameters.append([name, recorder.value(fake), name in buffers])
                 self.blob_parameters.append({"name": name, "shape": list(fake.shape),
-                                             "dtype": dtype_name(fake.dtype), "matched": False})
+                                             "dtype": dtype_name(fake.dtype)})
         self.sections["init_steps"] = len(recorder.tape)
         return model, recorder
 
@@ -182,49 +138,6 @@ class Case:
     def _named(model):
         yield from model.named_parameters(remove_duplicate=False)
         yield from model.named_buffers(remove_duplicate=False)
-
-    def _match(self, model, recorder):
-        """Every parameter must be the reference's by name, shape and dtype; its bytes are the reference's then."""
-        for name, fake in self._named(model):
-            known = self.reference.get(name)
-            if known is None or list(fake.shape) != known["shape"] or dtype_name(fake.dtype) != known["dtype"] \
-                    or not fake.is_contiguous():
-                raise _TryReal()
-        for name, fake in self._named(model):
-            recorder.parameter(name, fake)
-            self.blob_parameters.append({"name": name, "shape": list(fake.shape), "dtype": dtype_name(fake.dtype),
-                                         "matched": True})
-
-    def _adopt(self, model, recorder):
-        """After a real __init__: replaces the module's tensors by fake ones, and keeps the real bytes."""
-        def fake_of(real):
-            with fake_cuda.truth():
-                return recorder.fake_mode.from_tensor(real)
-
-        for name, real in self._named(model):
-            known = self.reference.get(name)
-            matched = known is not None and list(real.shape) == known["shape"] and \
-                dtype_name(real.dtype) == known["dtype"]
-            recorder.parameter(name, fake_of(real))
-            self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
-                                         "matched": matched, "init_hash": content_hash(real), "tensor": real.detach()})
-            if not matched:
-                self._note(name, real)
-        for module in model.modules():
-            for table in (module._parameters, module._buffers):
-                for key, real in table.items():
-                    if real is not None:
-                        table[key] = fake_of(real)
-            for key, value in list(vars(module).items()):
-                if isinstance(value, torch.Tensor):
-                    vars(module)[key] = fake_of(value)
-                    recorder.value(value)
-
-    def _note(self, name, real):
-        """What __init__ made it of, where it is no weight of the task's."""
-        operators = self.log.operators(real) if self.log is not None else []
-        if operators:
-            self.sections.setdefault("notes", {}).setdefault("computed", {})[name] = operators
 
     # --- forward().
 
@@ -242,7 +155,7 @@ class Case:
                 recorder.recording = True
                 yield
                 recorder.recording = False
-        except NeedRealInit:
+        except UnknownTensor:
             raise
         except BaseException:
             if recorder.sticky is not None:
@@ -281,8 +194,7 @@ class Case:
             self._call_again(model, recorder, first, inputs, entries)
         for name, real in recorder.constants:
             self.blob_parameters.append({"name": name, "shape": list(real.shape), "dtype": dtype_name(real.dtype),
-                                         "matched": False, "init_hash": content_hash(real), "tensor": real.detach()})
-            self._note(name, real)
+                                         "tensor": real.detach()})
         return first.case_trace(recorder, entries)
 
     def _call(self, model, recorder, inputs):
@@ -294,10 +206,6 @@ class Case:
     def _call_again(self, model, recorder, first, inputs, entries):
         self.further = further_cases(recorder, first, entries, lambda tensors: self._call(
             model, recorder, [value if tensor is None else tensor for value, tensor in zip(inputs, tensors)]))
-
-
-class _TryReal(BaseException):
-    """__init__ under fake tensors is not enough."""
 
 
 def _raised_in_launch(error):

@@ -52,6 +52,9 @@ class Walker:
         self._trace, self._kernels, self._poison, self._backwards = case_trace, kernels, poison, backwards
         self._specs = specs
         self._values = {value["id"]: value for value in case_trace["values"]}
+        self._extents = {}     # storage number -> bytes up to the end of what the trace knows of it.
+        for value in case_trace["values"]:
+            self._extents[value["storage"]] = max(self._extents.get(value["storage"], 0), self._extent(value))
         self._tensors = {}
         self._starts = {}      # storage number -> address of its buffer.
         self._guards = {}      # storage number -> (buffer, start of the zone, start of the data, bytes, zone, rim).
@@ -67,12 +70,17 @@ class Walker:
         if list(tensor.shape) != value["shape"] or DTYPES[value["dtype"]] != tensor.dtype:
             raise ValueError(f"value {value_id}: the tensor has shape {list(tensor.shape)} and dtype {tensor.dtype}, "
                              f"the trace says {value['shape']} and {value['dtype']}")
-        if value["storage"] in self._guards:  # Tied parameters: the first one brought the bytes.
-            self._tensors[value_id] = self._view(value)
-            return
-        self._allocate(value["storage"], self._extent(value), tensor.dtype)
-        self._tensors[value_id] = self._view(value)
-        self._tensors[value_id].copy_(tensor)
+        if value["storage"] not in self._guards:  # Else another piece of it, or a parameter that is tied to one.
+            self._allocate(value["storage"], self._extents[value["storage"]], tensor.dtype)
+        target = self._tensors[value_id] = self._view(value)
+        for dim, (size, stride) in enumerate(zip(value["shape"], value["stride"])):
+            if size > 1 and stride == 0:  # Expanded: one of them is all of them.
+                target, tensor = target.narrow(dim, 0, 1), tensor.narrow(dim, 0, 1)
+        target.copy_(tensor)
+
+    def view(self, value_id):
+        """Another value of a storage that is there."""
+        self._tensors[value_id] = self._view(self._values[value_id])
 
     @staticmethod
     def _extent(value):
@@ -113,6 +121,17 @@ class Walker:
                 self.broken.add(number)
 
     # --- Steps.
+
+    def make(self, seed, pins):
+        """Runs the steps of __init__; `pins`: {number of a step: [(value id, tensor that it holds from there on)]}."""
+        torch.manual_seed(seed)
+        for number, step in enumerate(self._trace["tape"]):
+            self._call(step)
+            for value_id, tensor in pins.get(number, ()):
+                self._tensors[value_id].copy_(tensor)
+
+    def value(self, value_id):
+        return self._tensors[value_id]
 
     def run(self):
         for step in self._trace["tape"]:
@@ -195,9 +214,9 @@ class Walker:
         return blob.add(self._tensors[value_id]) if self.changed(value_id, before) else None
 
     def kept(self, parameters, before):
-        """Places of the parameters that the walk changed; `before(name)`: what one was."""
-        return [place for place, (name, value_id, *_) in enumerate(parameters)
-                if self._values[value_id]["storage"] in self.written and self.changed(value_id, before(name))]
+        """Places of the parameters that the walk changed; `before(reference)`: what one was."""
+        return [place for place, (value_id, reference) in enumerate(parameters) if reference is not None
+                and self._values[value_id]["storage"] in self.written and self.changed(value_id, before(reference))]
 
 
 def _innermost(error):
@@ -254,6 +273,8 @@ def run(job, payload, blob, work):
     os.makedirs(folder, exist_ok=True)
     rebuilder = Rebuilder(trace["kernels"], folder, {"jit": triton.jit, "constexpr_function": triton.constexpr_function})
     area = memoryview(payload)[args["tensors"]:]
+    if "init" in args:
+        return make_weights(trace, rebuilder, args, area, blob)
     answer = walk(trace, rebuilder, args, area, blob)
     for other in args.get("others", ()):  # Each is as if it were alone; the first that fails is asked for again.
         own = BlobWriter()
@@ -266,8 +287,36 @@ def run(job, payload, blob, work):
     return answer
 
 
+def _case(trace, name):
+    """(CASE_TRACE, how many of its steps are __init__'s)."""
+    return next((dict(case["trace"]), case["init_steps"]) for case in trace["cases"] if case["name"] == name)
+
+
+def make_weights(trace, rebuilder, args, area, blob):
+    case_trace, init_steps = _case(trace, args["case"])
+    case_trace["tape"] = case_trace["tape"][:init_steps]
+    walker = Walker(case_trace, rebuilder, trace["specs"], Poison(args["poison"]), backwards=False)
+    for value_id, reference in args["parameters"]:
+        walker.bind(value_id, read_tensor(reference, area))
+    pins = {}
+    for value_id, reference, number in args["init"]["pins"]:
+        pins.setdefault(number, []).append((value_id, read_tensor(reference, area)))
+    try:
+        with torch.no_grad():
+            walker.make(args["init"]["seed"], pins)
+    except Failure:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise Failure("out_of_memory", "init", describe(error, "", rebuilder.folder)) from None
+        raise Failure("operator_failed", "init", describe(error, "", rebuilder.folder)) from None
+    return {"values": [blob.add(walker.value(value_id)) for value_id in args["init"]["want"]]}
+
+
 def walk(trace, rebuilder, args, area, blob):
-    case_trace = dict(next(case["trace"] for case in trace["cases"] if case["name"] == args["case"]))
+    case_trace, init_steps = _case(trace, args["case"])
+    case_trace["tape"] = case_trace["tape"][init_steps:]
+    case_trace["parameters"] = [["", value_id] for value_id, _ in args["parameters"]]
     if case_trace["inputs"]:
         case_trace = repeated(case_trace, len(args["inputs"]) // len(case_trace["inputs"]))
     if not args["launches"]:
@@ -279,9 +328,8 @@ def walk(trace, rebuilder, args, area, blob):
                                                      f"(limit {args['max_programs']}): this needs a GPU")
     poison = Poison(args["poison"])
     walker = Walker(case_trace, rebuilder, trace["specs"], poison, backwards=args["poison"] % 2 == 1)
-    references = dict(args["parameters"])
-    for name, value_id, *_ in case_trace["parameters"]:
-        walker.bind(value_id, read_tensor(references[name], area))
+    for value_id, reference in args["parameters"]:
+        walker.view(value_id) if reference is None else walker.bind(value_id, read_tensor(reference, area))
     inputs = [read_tensor(spec, area) if value_id is not None else None
               for value_id, spec in zip(case_trace["inputs"], args["inputs"])]
     for value_id, tensor in zip(case_trace["inputs"], inputs):
@@ -297,5 +345,5 @@ def walk(trace, rebuilder, args, area, blob):
     return {"outputs": walker.structure(case_trace["outputs"], blob), "programs": walker.programs,
             "inputs_after": [None if value_id is None else walker.after(value_id, tensor, blob)
                              for value_id, tensor in zip(case_trace["inputs"], inputs)],
-            "kept": walker.kept(case_trace["parameters"], lambda name: read_tensor(references[name], area)),
+            "kept": walker.kept(args["parameters"], lambda reference: read_tensor(reference, area)),
             "guards_broken": sorted(walker.broken)}

@@ -8,7 +8,7 @@ from case import Case
 from failure import Failure
 from trace_format import pack
 from reference import ReferenceCase
-from tape import NeedRealInit
+from tape import UnknownTensor
 from wire import tensor_bytes
 
 
@@ -41,7 +41,7 @@ def record(args, work, failures=None):
 def _trace(case):
     try:
         return case.run()
-    except NeedRealInit:
+    except UnknownTensor:
         raise Failure("not_recordable", "forward", "forward() uses a tensor of unknown origin") from None
 
 

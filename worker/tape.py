@@ -31,8 +31,8 @@ MAX_TABLE = 1 << 16  # Elements of a constant that may be addresses.
 SECTION = 512  # Virtual addresses of storages are multiples of it, as a CUDA allocator's are.
 
 
-class NeedRealInit(BaseException):
-    """forward() met a tensor made in __init__ that is no parameter: __init__ has to run for real."""
+class UnknownTensor(BaseException):
+    """A tensor that was made where nothing is recorded."""
 
 
 def is_fake(tensor):
@@ -100,7 +100,7 @@ class Recorder(TorchDispatchMode):
             return self._constant(tensor)
         number = self._storages.get(metadata[4])
         if number is None:
-            raise NeedRealInit()
+            raise UnknownTensor()
         for value, other in self._in_storage[number]:
             if other.dtype == tensor.dtype:
                 alias = self.add(tensor, fake_cuda.on_host(other))

@@ -11,7 +11,7 @@ import struct
 from failure import Failure
 from trace_limits import *  # noqa: F403  (MAX_...)
 
-VERSION = 1
+VERSION = 2
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool")
 SECONDS = ("import", "init", "forward", "compile", "total")
 NEST = ("id", "value", "list", "tuple", "dict")
@@ -285,10 +285,9 @@ class _Writer:
         own = known.get(name, {})
         self.text(name)
         self.u32(value)
-        self.u8((1 if any(is_buffer) else 0) | (2 if own.get("matched") else 0))
+        self.u8(any(is_buffer))
         self.u8("tensor" in own)
         if "tensor" in own:
-            self.text(own.get("init_hash", ""), 128)
             self.bytes(own["tensor"])
 
     def step(self, step):

@@ -143,13 +143,12 @@ class _Reader:
 
     def parameter(self, values):
         """(the trace's entry, the case's entry)."""
-        name, value, flags = self.text(), self.u32(), self.u8()
+        name, value, is_buffer = self.text(), self.u32(), bool(self.u8())
         own = values[value]
-        entry = {"name": name, "shape": own["shape"], "dtype": own["dtype"], "matched": bool(flags & 2)}
+        entry = {"name": name, "shape": own["shape"], "dtype": own["dtype"]}
         if self.u8():
-            entry["init_hash"] = self.text()
             entry["tensor"] = self.bytes(own["shape"], own["dtype"])
-        return [name, value, bool(flags & 1)], entry
+        return [name, value, is_buffer], entry
 
     def step(self):
         if self.u8() == 0:

@@ -69,9 +69,7 @@ class ModelNew(nn.Module):
         return y.reshape(x.shape).to(torch.float32).transpose(0, 1)
 """
 
-_ARGS = {"task_source": TASK, "candidate_source": CANDIDATE, "weight_seed": 0, "init_inputs": [8], "arch": 90,
-         "reference_parameters": [{"name": "linear.weight", "shape": [8, 8], "dtype": "float32"},
-                                  {"name": "linear.bias", "shape": [8], "dtype": "float32"}],
+_ARGS = {"task_source": TASK, "candidate_source": CANDIDATE, "init_inputs": [8], "arch": 90,
          "cases": [{"name": "full", "constants": {}, "compile": True,
                     "inputs": [{"shape": [8, 8], "dtype": "float32", "stride": [8, 1]}]}]}
 
@@ -130,8 +128,6 @@ def _record(folder):
     inductor_shim.install()
     own_operators.install()
     record.run({"args": _ARGS}, b"", BlobWriter(), folder)
-    real = {**_ARGS, "reference_parameters": []}  # Once more with a real __init__.
-    record.run({"args": real}, b"", BlobWriter(), folder)
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "warm_reference.py"), encoding="utf-8") as file:
         text = file.read()
     record.run({"args": {"reference": True, "task_source": text, "weight_seed": 0,
@@ -173,6 +169,6 @@ def _interpreter_job():
                      "globals": [module, {"name": "half", "kind": "jit", "kernel": 0}], "line": 1}],
         "cubins": [], "cases": [{"name": "full", "trace": case_trace, "parameters": []}]})
     ref = {"shape": [8, 8], "dtype": "float32", "offset": 0, "nbytes": 256}
-    job = {"args": {"trace": len(trace), "tensors": len(trace), "case": "full", "launches": True, "parameters": [["w", ref]],
+    job = {"args": {"trace": len(trace), "tensors": len(trace), "case": "full", "launches": True, "parameters": [[1, ref]],
                     "inputs": [ref], "poison": 1, "max_programs": 100}}
     return job, trace + bytes(256)

@@ -166,10 +166,9 @@ class TraceWriter {
     list(trace.parameters, [&](const TraceParameter& parameter) {
       text(parameter.name);
       u32(static_cast<uint64_t>(parameter.value));
-      u8((parameter.is_buffer ? 1 : 0) | (parameter.matched ? 2 : 0));
+      u8(parameter.is_buffer);
       u8(parameter.has_bytes);
       if (!parameter.has_bytes) return;
-      text(parameter.init_hash);
       bytes(parameter.initial);
     });
     list(trace.tape, [&](const TraceStep& item) { step(item); });
@@ -183,7 +182,7 @@ class TraceWriter {
 
   std::string file(const TraceFile& file) {
     out_ = "TRPL";
-    u32(1);
+    u32(2);
     list(file.kernels, [&](const TraceKernel& item) { kernel(item); });
     list(file.cubins, [&](const TraceCubin& item) { cubin(item); });
     list(file.specs, [&](const TraceSpec& item) { text(item.json.dump()); });
@@ -396,12 +395,10 @@ inline TraceFile sample_trace_file() {
   TraceParameter weight;
   weight.name = "linear.weight";
   weight.value = 2;
-  weight.matched = true;
   TraceParameter constant;
   constant.name = "constant.0";
   constant.value = 3;
   constant.is_buffer = constant.has_bytes = true;
-  constant.init_hash = "0123456789abcdef";
   constant.initial = "8 bytes.";
   full.parameters = {weight, constant};
   TraceStep many = call_step("aten.everything.default", {1, 2}, 4);

@@ -17,7 +17,7 @@ import torch  # noqa: E402
 
 from trace_reader import unpack  # noqa: E402
 from truth import truth  # noqa: E402
-from wire import read_tensor  # noqa: E402
+from wire import content_hash, read_tensor  # noqa: E402
 
 NONCE = "0123456789abcdef"
 
@@ -140,30 +140,53 @@ class Pair:
     def record_args(self, task, candidate, answer, constants=None, compile=True):
         inputs = [{"shape": i["tensor"]["shape"], "dtype": i["tensor"]["dtype"], "stride": i["tensor"]["stride"]}
                   if i["kind"] == "tensor" else {"value": i["value"]} for i in answer["inputs"]]
-        return {"task_source": task, "candidate_source": candidate, "weight_seed": 11, "arch": 90,
+        return {"task_source": task, "candidate_source": candidate, "arch": 90,
                 "init_inputs": answer["init_inputs"],
-                "reference_parameters": [{"name": p["name"], "shape": p["tensor"]["shape"],
-                                          "dtype": p["tensor"]["dtype"]} for p in answer["parameters"]],
                 "cases": [{"name": "full", "constants": constants or {}, "inputs": inputs, "compile": compile}]}
 
     def interpret(self, trace, own, answer, area, case=0, poison=7, max_programs=4096, launches=True, others=()):
         """Runs a recorded case on the task's inputs; parameters as the verifier would match them."""
         case = trace["cases"][case]
-        by_name = {p["name"]: p for p in answer["parameters"]}
-        by_hash = {p["init_hash"]: p for p in answer["parameters"]}
         payload = own + bytes(-len(own) % 16)
-        refs, inputs, shift = [], [], len(payload)
-        for parameter in case["parameters"]:
-            known = by_name.get(parameter["name"]) if parameter["matched"] else by_hash.get(parameter.get("init_hash"))
-            if known is not None and known["tensor"]["shape"] == parameter["shape"]:
-                refs.append([parameter["name"], moved(known["tensor"], shift)])
-            else:
-                refs.append([parameter["name"], parameter["tensor"]])  # Inside the trace.
+        inputs, shift = [], len(payload)
+        refs, made = self._weights(case, own, answer, area, len(payload) + len(area))
         for item in answer["inputs"]:
             inputs.append(moved(item["tensor"], shift) if item["kind"] == "tensor" else {"value": item["value"]})
         return self.interpreter.run("interpret", {
             "trace": len(own), "tensors": 0, "case": case["name"], "launches": launches, "parameters": refs, "inputs": inputs,
-            "poison": poison, "max_programs": max_programs, **({"others": list(others)} if others else {})}, payload + area)
+            "poison": poison, "max_programs": max_programs, **({"others": list(others)} if others else {})}, payload + area + made)
+
+    def _weights(self, case, own, answer, area, at):
+        """([[value id, ref]], bytes of those that begin at `at`) of what forward() finds of __init__. Those that have the
+        bytes which the task's __init__ leaves get the task's values."""
+        shift = len(own) + -len(own) % 16
+        by_name = {p["name"]: p for p in answer["parameters"]}
+        by_hash = {p["init_hash"]: p for p in answer["parameters"]}
+        refs, want = [], []
+        for (_, value, *_), parameter in zip(case["trace"]["parameters"], case["parameters"]):
+            known = by_name.get(parameter["name"])
+            if known is not None and (known["tensor"]["shape"], known["tensor"]["dtype"]) == \
+                    (parameter["shape"], parameter["dtype"]):
+                refs.append([value, moved(known["tensor"], shift)])
+            elif "tensor" in parameter:
+                refs.append([value, parameter["tensor"]])  # Inside the trace.
+            else:
+                want.append(value)
+        init, forward = case["trace"]["tape"][:case["init_steps"]], case["trace"]["tape"][case["init_steps"]:]
+        made = set(numbers([step["out"] for step in init], "id"))
+        read = set(numbers([forward, case["trace"]["outputs"]], "t")) | set(numbers(case["trace"]["outputs"], "id"))
+        want += sorted((made & read) - {value for value, _ in refs} - set(want))
+        if not want:
+            return refs, b""
+        _, answered, bytes_made = self.interpreter.run("interpret", {
+            "trace": len(own), "tensors": 0, "case": case["name"], "poison": 6,
+            "parameters": [[value, parameter["tensor"]] for (_, value, *_), parameter
+                           in zip(case["trace"]["parameters"], case["parameters"]) if "tensor" in parameter],
+            "init": {"seed": 11, "pins": [], "want": want}}, own + bytes(-len(own) % 16))
+        for value, ref in zip(want, answered["values"]):
+            known = by_hash.get(content_hash(read_tensor(ref, bytes_made)))
+            refs.append([value, moved(known["tensor"], shift) if known else moved(ref, at)])
+        return refs, bytes_made
 
     def judge(self, task, candidate, constants=None, compile=True, deadline_s=60.0):
         """(outcome, detail): "pass", "wrong_output", a failure's outcome, or how the child died."""
@@ -179,6 +202,15 @@ class Pair:
                         tensors(answer["outputs64"], area))
         intact = not result["guards_broken"] and (answer["inputs_mutated"] or not any(result["inputs_after"]))
         return ("pass" if same and intact else "wrong_output"), trace
+
+
+def numbers(nest, key):
+    """All integers under `key`, however deep."""
+    for name, item in nest.items() if isinstance(nest, dict) else enumerate(nest):
+        if name == key and isinstance(item, int):
+            yield item
+        elif isinstance(item, (dict, list, tuple)):
+            yield from numbers(item, key)
 
 
 def moved(ref, shift):

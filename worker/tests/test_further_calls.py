@@ -125,32 +125,6 @@ return self.kept[x.data_ptr()]"""
         raises = TASK.replace("BODY", "assert self.kept is None; self.kept = 1")
         self.assertTrue(record_reference(raises)[0]["cases"][0]["notes"]["keeps_state"])
 
-    def test_what_init_computes_with_weights(self):
-        forward = f"y = torch.empty_like(x)\n{launch('self.w', 'y')}\nreturn y"
-
-        def computed(init):
-            self.cases(forward, init)
-            return self.trace["cases"][0]["notes"].get("computed", {}).get("w")
-        self.assertEqual(computed("self.w = nn.Parameter(torch.zeros(8) + 2)"), None)
-        self.assertIn("aten.mul.Tensor", computed("self.w = nn.Parameter(torch.randn(8) * torch.randn(8))"))
-        self.assertNotIn("aten.mul.Tensor", computed("self.w = nn.Parameter(torch.randn(2, 4).t().reshape(-1))") or [])
-        answer, _ = truth(PLAIN, None)
-        for hidden in ("torch.normal(a * a, 0.0)", "nn.functional.dropout(a * a, 0.0, True)", "(a * a).index_fill_(0, torch.tensor([0]), 1.0)"):
-            self.assertIn("aten.mul.Tensor", computed(f"a = torch.randn(8); self.w = nn.Parameter({hidden})"), hidden)
-        self.assertIn("aten.mul.Tensor", computed("a = torch.randn(8); a = a * a; a[:0].normal_(); self.w = nn.Parameter(a)"))
-        self.assertFalse(computed("a = torch.randn(8) * 2; a.normal_(); self.w = nn.Parameter(a)"))
-        self.assertFalse(computed("a = torch.randn(8) * 2; a.copy_(torch.ones(8)); self.w = nn.Parameter(a)"))
-        self.assertFalse(computed("a = torch.randn(8) * 2; self.w = nn.Parameter(torch.randn_like(a))"))
-        for read in ("torch.tensor((torch.randn(8).numpy() * 2).tolist())", "torch.tensor([float(torch.randn(8)[0])] * 8)",
-                     "torch.frombuffer(bytearray(torch.randn(8).untyped_storage()), dtype=torch.float32)",
-                     "torch.frombuffer((__import__('ctypes').c_char * 32).from_address(torch.randn(8).data_ptr()), dtype=torch.float32)",
-                     "torch.from_numpy(__import__('numpy').from_dlpack(torch.randn(8)).copy())"):
-            text = candidate(forward, f"self.w = nn.Parameter({read})")
-            _, result, _ = pair().recorder.run("record", pair().record_args(PLAIN, text, answer, compile=False))
-            self.assertEqual(result.get("failure", {}).get("rule"), "not_recordable", read)
-        copies = "import copy; a = nn.Linear(8, 8); self.w = nn.Parameter(copy.deepcopy(a).weight[0].detach().clone())"
-        self.assertEqual(computed(copies) or [], [name for name in computed(copies) or [] if "mul" not in name])
-
 
 if __name__ == "__main__":
     unittest.main()

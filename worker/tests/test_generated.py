@@ -21,7 +21,7 @@ def record(source, *shapes, init_inputs=()):
     case = {"name": "full", "constants": {}, "compile": False,
             "inputs": [{"shape": list(shape), "dtype": "float32"} for shape in shapes]}
     _, answer, _ = recorder().run("record", {
-        "init": "tape", "task_source": "", "candidate_source": source, "weight_seed": 0,
+        "task_source": "", "candidate_source": source,
         "init_inputs": list(init_inputs), "cases": [case]})
     return answer
 

@@ -53,7 +53,7 @@ def image_of(cubin, area):
 
 def record(source, compile=False, shape=(200,)):
     spec = {"shape": list(shape), "dtype": "float32"}
-    return run("record", {"init": "tape", "task_source": "", "candidate_source": source, "weight_seed": 0,
+    return run("record", {"task_source": "", "candidate_source": source,
                           "cases": [{"name": "full", "constants": {}, "inputs": [spec], "compile": compile}]})
 
 

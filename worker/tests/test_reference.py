@@ -185,7 +185,7 @@ class Tapes(unittest.TestCase):
 class InitOnTheTape(unittest.TestCase):
     def record(self, candidate, inputs=({"shape": [4, 8], "dtype": "float32", "stride": [8, 1]},)):
         _, answer, _ = recorder().run("record", {
-            "init": "tape", "task_source": task("pass", "return x"), "candidate_source": candidate, "weight_seed": 7,
+            "task_source": task("pass", "return x"), "candidate_source": candidate,
             "init_inputs": [8], "cases": [{"name": "full", "constants": {}, "inputs": list(inputs), "compile": False}]})
         return answer
 
@@ -199,13 +199,31 @@ class InitOnTheTape(unittest.TestCase):
         self.assertEqual(case["trace"]["parameters"], [["linear.weight", 0, False], ["linear.bias", 1, False],
                                                       ["shift", 2, True]])
         self.assertEqual(case["trace"]["inputs"], [3])
-        self.assertFalse(any("tensor" in parameter or parameter["matched"] for parameter in case["parameters"]))
+        self.assertFalse(any("tensor" in parameter for parameter in case["parameters"]))
 
     def test_init_that_reads_values_is_unsupported(self):
         answer = self.record(task("self.k = float(torch.randn(n).max())", "return x * self.k").replace(
             "class Model", "class ModelNew"))
         self.assertEqual((answer["failure"]["outcome"], answer["failure"]["phase"]), ("unsupported", "init"))
         self.assertIn("candidate.py:14 in __init__", answer["failure"]["message"])
+
+    def test_weights_have_no_values_where_host_code_runs(self):
+        for read in ("torch.tensor((torch.randn(n).numpy() * 2).tolist())", "torch.tensor([float(torch.randn(n)[0])] * n)",
+                     "torch.frombuffer(bytearray(torch.randn(n).untyped_storage()), dtype=torch.float32)",
+                     "torch.from_numpy(__import__('numpy').from_dlpack(torch.randn(n)).copy())",
+                     "torch.tensor(eval(repr(torch.randn(n)).replace('torch.', '').replace('tensor', '')))"):
+            answer = self.record(task(f"self.w = {read}", "return x * self.w").replace("class Model", "class ModelNew"))
+            self.assertFalse(answer["ok"], read)
+
+    def test_threads_are_on_the_tape_or_make_nothing_of_use(self):
+        answer = self.record(task("""import threading
+        weight = torch.randn(n)
+        def work():
+            self.w = weight * weight
+        one = threading.Thread(target=work)
+        one.start()
+        one.join()""", "return x * self.w").replace("class Model", "class ModelNew"))
+        self.assertFalse(answer["ok"])
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ def sample():
                       "out": {"tuple": [{"id": 1}, {"value": None}]}},
                      {"launch": 1, "line": None, **CHOICE, "cubin": None, "choices": [{**CHOICE, "cubin": None}]}],
             "outputs": {"dict": [["a", {"id": 1}], ["b", {"list": [{"value": "text"}]}]]}}
-    parameters = [{"name": "w", "shape": [4], "dtype": "float32", "matched": True},
-                  {"name": "constant.0", "shape": [4], "dtype": "float32", "matched": False, "init_hash": "abc",
+    parameters = [{"name": "w", "shape": [4], "dtype": "float32"},
+                  {"name": "constant.0", "shape": [4], "dtype": "float32", 
                    "tensor": bytes(range(16))}]
     module = {"name": "tl", "kind": "module", "path": "triton.language"}
     kernels = [{"name": "f", "source": "def f(): pass", "decorator": "constexpr_function", "line": 1,
@@ -52,7 +52,7 @@ def sample():
     seconds = {"import": 0.1, "init": 0.2, "forward": 0.3, "compile": 0.4, "total": 1.0}
     case = {"name": "full", "init_steps": 0, "input_steps": 0, "trace": case_trace, "parameters": parameters,
             "seconds": seconds, "notes": {"init_inputs": [1], "constants": {"N": 3}}}
-    return {"trace_version": 1, "kernels": kernels, "cubins": [cubin],
+    return {"trace_version": 2, "kernels": kernels, "cubins": [cubin],
             "specs": [{"kernel": 1, "key": "k"}], "cases": [case]}
 
 

@@ -42,23 +42,15 @@ constexpr double kLeastTime = 0.1;  // ... and of its device time, the share tha
 bool alike(const TraceValue& a, const TraceValue& b) { return a.shape == b.shape && a.dtype == b.dtype; }
 
 // What a candidate was recorded with must be what it was asked to be recorded with. Throws Tainted.
-void check_case(const CaseTrace& trace, const CaseTrace& reference, bool replays_init, size_t calls = 1) {
+void check_case(const CaseTrace& trace, const CaseTrace& reference, size_t calls = 1) {
   auto value = [](const CaseTrace& of, int64_t id) -> const TraceValue& { return of.values[static_cast<size_t>(id)]; };
   if (trace.input_steps > 0) throw Tainted{"the trace makes its own inputs"};
-  if (trace.init_steps > 0 && !replays_init) throw Tainted{"the trace has sections that were not asked for"};
   const size_t inputs = reference.inputs.size();
   if (trace.inputs.size() != calls * inputs) throw Tainted{"the trace has another number of inputs"};
   for (size_t i = 0; i < trace.inputs.size(); ++i) {
     int64_t own = trace.inputs[i].value, theirs = reference.inputs[i % inputs].value;
     if ((own >= 0) != (theirs >= 0)) throw Tainted{"the trace has other inputs"};
     if (own >= 0 && !alike(value(trace, own), value(reference, theirs))) throw Tainted{"the trace has other inputs"};
-  }
-  for (const TraceParameter& own : trace.parameters) {
-    bool known = own.has_bytes || replays_init;
-    for (const TraceParameter& theirs : reference.parameters) {
-      known |= theirs.name == own.name && alike(value(trace, own.value), value(reference, theirs.value));
-    }
-    if (!known) throw Tainted{"a parameter without a value"};
   }
 }
 
@@ -159,11 +151,11 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
       if (next == trace_.cases.size()) return "the trace lacks a case";
       const CaseTrace& trace = trace_.cases[next++];
       if (trace.name != spec.name) return "the trace has another case";
-      check_case(trace, *reference_trace(spec), executor_->replays_init());
+      check_case(trace, *reference_trace(spec));
       for (const auto& [calls, suffix] : kFurtherCalls) {
         bool there = !spec.additional && next < trace_.cases.size() && trace_.cases[next].name == spec.name + suffix;
         if (!there) continue;
-        check_case(trace_.cases[next++], *reference_trace(spec), executor_->replays_init(), calls);
+        check_case(trace_.cases[next++], *reference_trace(spec), calls);
         ++further;
       }
       if (spec.other_precision && output_dtypes(trace) != output_dtypes(*reference_trace(spec))) {
@@ -185,14 +177,8 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
   Json args = {{"task_source", task_.source},
                {"candidate_source", code},
                {"init_inputs", list[0]["init_inputs"]},
-               {"reference_parameters", list[0]["reference_parameters"]},
                {"cases", list},
                {"arch", kArchitecture}};
-  if (executor_->replays_init()) {
-    args["init"] = "tape";  // Nothing is drawn.
-  } else {
-    args["weight_seed"] = weights_.init;
-  }
   Blob blob;
   Finding ended = run_record(std::move(args), &blob);
   if (!ended.passed()) return ended;

@@ -48,8 +48,8 @@ struct TaskFindings {
   bool out_of_memory = false;  // It fails for want of memory.
 };
 
-// Two secrets that have nothing to do with each other. The process that records a candidate may be told the first:
-// where its __init__ is really run, it draws what the reference's does.
+// Two secrets that have nothing to do with each other. Whoever runs __init__'s section of a candidate's trace is told
+// the first, and draws what the reference's does.
 struct WeightSeeds {
   int64_t init = 0;   // Of what __init__ draws.
   int64_t noise = 0;  // Of what moves weights that are constants (those of a norm) away from them.

@@ -23,7 +23,6 @@ class Scripted : public Executor {
   bool can_time() const override { return true; }
   bool runs_cubins() const override { return true; }
   double most_growth() const override { return 8; }
-  bool replays_init() const override { return false; }
   JudgeAnswer begin(const Reference&, const TraceFile&, const KernelSet&) override { return ended({}); }
   JudgeAnswer run(const JudgeRun& run, OwnTime*) override {
     return ended(run.launches ? run_says(run) : Finding(Rule::kElements));

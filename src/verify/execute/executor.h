@@ -42,9 +42,6 @@ class Executor {
   virtual double most_growth() const = 0;
   // What is run next, in that order, as far as it is known: an executor may do it at once. Each run has its own poison.
   virtual void expect(std::vector<JudgeRun> /*runs*/) {}
-  // __init__ is a section of the trace, replayed like the rest; else it was really run while recording, and the trace
-  // brings the bytes it left.
-  virtual bool replays_init() const = 0;
 
   // Blocks until it has what it runs on. What it is given must outlive the runs. Again costs nothing.
   virtual JudgeAnswer begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) = 0;

@@ -2,24 +2,21 @@
 #include "verify/execute/interpret_executor.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
 #include "verify/sandbox/job_run.h"
+#include "verify/trace/init_values.h"
 
 namespace tritonrl {
 namespace {
 
-// What the judge needs to know of a candidate's parameters; `initial` gets the bytes that __init__ left.
-Json parameters_of(const CaseTrace& trace, PayloadWriter* initial) {
-  Json list = Json::array();
-  for (const TraceParameter& parameter : trace.parameters) {
-    const TraceValue& value = trace.values[static_cast<size_t>(parameter.value)];
-    Json entry = {{"name", parameter.name}, {"shape", value.shape}, {"dtype", to_string(value.dtype)}};
-    if (parameter.has_bytes) entry["initial"] = initial->add({value.dtype, value.shape, parameter.initial});
-    list.push_back(std::move(entry));
-  }
-  return list;
+// The constant that a value is; null = it is none.
+const TraceParameter* with_bytes(const CaseTrace& trace, int64_t value) {
+  auto found = std::ranges::find_if(trace.parameters,
+                                    [&](const TraceParameter& one) { return one.value == value && one.has_bytes; });
+  return found == trace.parameters.end() ? nullptr : &*found;
 }
 
 // How many bytes runs that share a child may be given together, and for how many seconds they may compute.
@@ -43,8 +40,8 @@ Json findings_of(const Json& header, std::string_view tensors, const CaseTrace& 
     if (!further) changed.push_back(i);  // Of a single call it is known.
   }
   Json parameters = Json::array();
-  for (const Json& one : strict::array(header["kept"], "kept", trace.parameters.size())) {
-    auto place = strict::integer(one, "kept", 0, static_cast<int64_t>(trace.parameters.size()) - 1);
+  for (const Json& one : strict::array(header["kept"], "kept", matched.size())) {
+    auto place = strict::integer(one, "kept", 0, static_cast<int64_t>(matched.size()) - 1);
     parameters.push_back(matched.at(static_cast<size_t>(place)));
   }
   return {{"outputs", header["outputs"]},
@@ -87,6 +84,7 @@ JudgeAnswer ended(const Finding& how) {
 JudgeAnswer InterpretExecutor::begin(const Reference& reference, const TraceFile& trace, const KernelSet&) {
   reference_ = &reference;
   trace_ = &trace;
+  weights_.clear();
   expected_.clear();
   ran_.clear();
   answered_.clear();
@@ -101,15 +99,165 @@ JudgeAnswer InterpretExecutor::ask(const char* what, const JudgeRun& run, const 
   return slot.ask_about(what, run, question, payload, limits_.reference_deadline_s);
 }
 
+JudgeAnswer InterpretExecutor::ask_for_inputs(const JudgeRun& run, OwnTime* own) {
+  const CaseTrace& trace = case_of(*trace_, run);
+  if (!weights_.count(trace.name)) {
+    JudgeAnswer made = make_weights(run, own);
+    if (!made.finding.passed() || made.body.contains("skipped")) return made;
+  }
+  Json list = Json::array();
+  PayloadWriter initial;
+  for (const Weight& one : weights_.at(trace.name).given) {
+    const TraceValue& value = trace.values[static_cast<size_t>(one.value)];
+    list.push_back({{"name", one.name}, {"shape", value.shape}, {"dtype", to_string(value.dtype)}});
+    if (one.initial) list.back()["initial"] = initial.add({value.dtype, value.shape, *one.initial});
+  }
+  return ask("inputs", run, {{"parameters", list}}, initial.take());
+}
+
+Finding InterpretExecutor::run_init(const JudgeRun& run, const std::map<int64_t, size_t>& pins,
+                                    const JudgeAnswer& given, const std::vector<int64_t>& want, OwnTime* own,
+                                    std::map<int64_t, std::string>* made) {
+  const CaseTrace& trace = case_of(*trace_, run);
+  const InitValues init = init_values(trace);
+  Json constants = Json::array(), pinned = Json::array();
+  PayloadWriter bytes;
+  for (const TraceParameter& parameter : trace.parameters) {
+    if (!parameter.has_bytes) continue;
+    const TraceValue& value = trace.values[static_cast<size_t>(parameter.value)];
+    constants.push_back({parameter.value, bytes.add({value.dtype, value.shape, parameter.initial})});
+  }
+  for (const auto& [value, index] : pins) {
+    BlobView tensor = tensor_from(given.body.at("parameters").at(index).at(1), given.payload);
+    pinned.push_back({value, bytes.add(tensor), init.whole.at(value)});
+  }
+  std::string payload = *trace_->bytes;
+  payload.resize((payload.size() + 15) / 16 * 16);
+  Json args = {{"trace", trace_->bytes->size()},
+               {"tensors", payload.size()},
+               {"case", trace.name},
+               {"parameters", constants},
+               {"poison", run.poison >> 12 << 1},
+               {"init", {{"seed", run.weight_seed}, {"pins", pinned}, {"want", want}}}};
+  Job job{"interpret", std::move(args), payload + bytes.take()};
+  job.deadline_s = run.deadline_s;
+  job.memory_bytes = limits_.memory_bytes;
+  Blob blob;
+  Finding end = run_job(pool_, ForkServerKind::kInterpret, std::move(job), &blob, own);
+  if (!end.passed()) return end;
+  try {
+    strict::object(blob.header, "weights", {"nonce", "ok", "values"});
+    const Json& values = strict::array(blob.header["values"], "values", want.size());
+    if (values.size() != want.size()) throw Tainted{"other weights than were asked for"};
+    for (size_t i = 0; i < want.size(); ++i) {
+      BlobView tensor = tensor_from(values[i], blob.tensors());
+      const TraceValue& value = trace.values[static_cast<size_t>(want[i])];
+      if (tensor.dtype != value.dtype || tensor.shape != value.shape) throw Tainted{"other weights than recorded"};
+      (*made)[want[i]] = std::string(tensor.bytes);
+    }
+  } catch (const Tainted& tainted) {
+    return {Rule::kForgedResult, tainted.why};
+  }
+  return {};
+}
+
+JudgeAnswer InterpretExecutor::make_weights(const JudgeRun& run, OwnTime* own) {
+  const CaseTrace& trace = case_of(*trace_, run);
+  const CaseTrace* reference = reference_->file.find(run.name);
+  CHECK(reference) << "no reference of case " << run.name;
+  const InitValues init = init_values(trace);
+  auto value_of = [](const CaseTrace& of, int64_t id) -> const TraceValue& {
+    return of.values[static_cast<size_t>(id)];
+  };
+  Weights weights;
+  std::vector<int64_t> want;
+  std::set<int64_t> storages;
+  for (const TraceParameter& own_one : trace.parameters) {
+    const TraceValue& value = value_of(trace, own_one.value);
+    bool known = std::ranges::any_of(reference->parameters, [&](const TraceParameter& theirs) {
+      const TraceValue& weight = value_of(*reference, theirs.value);
+      return theirs.name == own_one.name && weight.shape == value.shape && weight.dtype == value.dtype;
+    });
+    storages.insert(value.storage);
+    weights.given.push_back({own_one.value, own_one.name, {}});
+    if (own_one.has_bytes) {
+      weights.given.back().initial = std::string(own_one.initial);
+    } else if (!known && init.whole.count(own_one.value)) {
+      want.push_back(own_one.value);
+    } else if (!known) {
+      const TraceParameter* constant = with_bytes(trace, own_one.value);
+      if (!constant) return ended({Rule::kForgedResult, "a parameter without a value"});
+      weights.given.back().initial = std::string(constant->initial);
+    }
+  }
+  for (int64_t id : init.used) {
+    if (storages.count(value_of(trace, id).storage)) {
+      weights.views.push_back(id);
+      continue;
+    }
+    weights.given.push_back({id, "", {}});
+    want.push_back(id);
+  }
+  const size_t finds = weights.given.size();
+  if (!want.empty()) {
+    for (int64_t id : like_parameters(trace, init, *reference)) {
+      if (std::ranges::count(want, id) > 0) continue;
+      weights.given.push_back({id, "", {}});
+      want.push_back(id);
+    }
+    std::map<int64_t, std::string> made;
+    auto take = [&](size_t until, const auto& wanted) {
+      for (size_t i = 0; i < until; ++i) {
+        auto bytes = made.find(weights.given[i].value);
+        if (bytes != made.end() && wanted(i)) weights.given[i].initial = bytes->second;
+      }
+    };
+    Finding end = run_init(run, {}, {}, want, own, &made);
+    if (!end.passed()) return ended(end);
+    take(weights.given.size(), [](size_t) { return true; });
+    weights_[trace.name] = weights;
+    JudgeAnswer given = ask_for_inputs(run, own);
+    if (!given.finding.passed() || given.body.contains("skipped")) {
+      weights_.erase(trace.name);
+      return given;
+    }
+    std::map<int64_t, size_t> pins;
+    std::vector<int64_t> pinned;
+    for (size_t i = 0; i < weights.given.size(); ++i) {
+      const Weight& one = weights.given[i];
+      if (given.body.at("matched").at(i).is_null() || !init.whole.count(one.value)) continue;
+      BlobView task = tensor_from(given.body.at("parameters").at(i).at(1), given.payload);
+      if (one.initial && *one.initial == task.bytes) continue;
+      pins[one.value] = i;
+      pinned.push_back(one.value);
+    }
+    if (makes_more_of(trace, init, pinned)) {
+      end = run_init(run, pins, given, want, own, &made);
+      if (!end.passed()) return ended(end);
+      take(finds, [&](size_t i) { return given.body.at("matched").at(i).is_null(); });
+    }
+    weights.given.resize(finds);
+  }
+  weights_[trace.name] = std::move(weights);
+  return ended({});
+}
+
 // Of an `interpret` job, for one run.
 Json InterpretExecutor::arguments(const JudgeRun& run, const Json& given) const {
   // A product's work grows faster than its arrays do, at most with their square.
   auto programs = static_cast<int64_t>(static_cast<double>(limits_.max_programs) * run.growth * run.growth) *
                   static_cast<int64_t>(1 + run.earlier_seeds.size());
-  return {{"case", case_of(*trace_, run).name},
+  const std::string& name = case_of(*trace_, run).name;
+  const Weights& weights = weights_.at(name);
+  Json parameters = Json::array();
+  for (size_t i = 0; i < weights.given.size(); ++i) {
+    parameters.push_back({weights.given[i].value, given.at("parameters").at(i).at(1)});
+  }
+  for (int64_t view : weights.views) parameters.push_back({view, nullptr});
+  return {{"case", name},
           {"launches", run.launches},
           {"choices", run.choices},
-          {"parameters", given.at("parameters")},
+          {"parameters", parameters},
           {"inputs", given.at("inputs")},
           {"poison", run.poison >> 12 << 1 | (run.backwards ? 1 : 0)},
           {"max_programs", programs}};
@@ -122,9 +270,7 @@ std::optional<JudgeAnswer> InterpretExecutor::run_together(OwnTime* own, double 
   Json args = {{"trace", trace_->bytes->size()}, {"tensors", payload.size()}};
   std::vector<std::pair<const JudgeRun*, Json>> given;
   for (const JudgeRun& run : runs) {
-    PayloadWriter initial;
-    Json question = {{"parameters", parameters_of(case_of(*trace_, run), &initial)}};
-    JudgeAnswer answer = ask("inputs", run, question, initial.take());
+    JudgeAnswer answer = ask_for_inputs(run, own);
     const bool usable = answer.finding.passed() && !answer.body.contains("skipped");
     if (!usable && &run == &runs[0]) return answer;
     if (!usable) {
@@ -197,9 +343,7 @@ JudgeAnswer InterpretExecutor::run(const JudgeRun& run, OwnTime* own) {
     return ask("compare", run, ready.mapped().question, ready.mapped().tensors);
   }
   const CaseTrace& trace = case_of(*trace_, run);
-  PayloadWriter initial;
-  Json question = {{"parameters", parameters_of(trace, &initial)}};
-  JudgeAnswer given = ask("inputs", run, question, initial.take());
+  JudgeAnswer given = ask_for_inputs(run, own);
   if (!given.finding.passed() || given.body.contains("skipped")) return given;
 
   std::string payload = *trace_->bytes;
@@ -216,11 +360,11 @@ JudgeAnswer InterpretExecutor::run(const JudgeRun& run, OwnTime* own) {
   try {
     strict::object(blob.header, "answer",
                    {"nonce", "ok", "outputs", "inputs_after", "kept", "programs", "guards_broken"});
-    question = findings_of(blob.header, blob.tensors(), trace, given.body, !run.earlier_seeds.empty());
+    Json question = findings_of(blob.header, blob.tensors(), trace, given.body, !run.earlier_seeds.empty());
+    return ask("compare", run, question, std::string(blob.tensors()));
   } catch (const Tainted& tainted) {
     return ended({Rule::kForgedResult, tainted.why});
   }
-  return ask("compare", run, question, std::string(blob.tensors()));
 }
 
 TimeAnswer InterpretExecutor::time(JudgeTiming, const TimingProtocol&) {

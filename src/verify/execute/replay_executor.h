@@ -16,7 +16,6 @@ class ReplayExecutor : public Executor {
   bool can_time() const override { return true; }
   bool runs_cubins() const override { return true; }
   double most_growth() const override;
-  bool replays_init() const override { return true; }
   JudgeAnswer begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) override;
   JudgeAnswer run(const JudgeRun& run, OwnTime* own) override;
   TimeAnswer time(JudgeTiming timing, const TimingProtocol& protocol) override;

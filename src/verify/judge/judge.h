@@ -107,9 +107,10 @@ class Judge {
     std::string name;
     at::Tensor initial, value;  // As __init__ left it, and what is run with.
     int64_t id = -1;            // In the reference's trace.
+    bool moved = false;         // These two differ.
   };
-  struct Wanted {  // A candidate's parameter.
-    std::string name;
+  struct Wanted {      // A candidate's parameter, or what its __init__ made besides.
+    std::string name;  // "" = no parameter.
     std::vector<int64_t> shape;
     Dtype dtype = Dtype::kFloat32;
   };
@@ -177,6 +178,7 @@ class Judge {
   void give_candidate();
   // The task's parameter that a candidate's stands for: of the same name, else (`initial` given) one that __init__ left
   // with the same bytes; null when there is none.
+  static bool may_be(const Parameter& theirs, const Wanted& wanted);
   const Parameter* match(const Wanted& wanted, ReferenceCase& at, std::set<const Parameter*>* taken,
                          const at::Tensor* initial) const;
   void give_weights(const std::string& slot, const CaseTrace& trace, ReferenceCase& at, int64_t weight_seed);

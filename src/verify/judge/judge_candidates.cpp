@@ -97,64 +97,6 @@ void Judge::give_candidate() {
   at_work_->has_candidate = at_work_->had_candidates = true;
 }
 
-const Judge::Parameter* Judge::match(const Wanted& wanted, ReferenceCase& at, std::set<const Parameter*>* taken,
-                                     const at::Tensor* initial) const {
-  for (const Parameter& theirs : at.parameters) {
-    bool alike =
-        theirs.value.sizes() == at::IntArrayRef(wanted.shape) && theirs.value.scalar_type() == to_torch(wanted.dtype);
-    if (!alike ||
-        !(initial ? !taken->count(&theirs) && same_bits(*initial, theirs.initial) : theirs.name == wanted.name)) {
-      continue;
-    }
-    taken->insert(&theirs);
-    return &theirs;
-  }
-  return nullptr;
-}
-
-void Judge::give_weights(const std::string& slot, const CaseTrace& trace, ReferenceCase& at, int64_t weight_seed) {
-  if (trace.init_steps > 0) {
-    ask({{"do", "init"}, {"slot", slot}, {"case", trace.name}, {"seed", static_cast<uint64_t>(weight_seed)}});
-  }
-  std::vector<std::pair<int64_t, at::Tensor>> values;
-  std::set<const Parameter*> taken;
-  matched_.clear();
-  std::vector<const TraceParameter*> rest;
-  auto wanted = [&](const TraceParameter& own) -> Wanted {
-    const TraceValue& value = trace.values[static_cast<size_t>(own.value)];
-    return {own.name, value.shape, value.dtype};
-  };
-  for (const TraceParameter& own : trace.parameters) {
-    const Parameter* theirs = match(wanted(own), at, &taken, nullptr);
-    if (!theirs) {
-      rest.push_back(&own);
-      continue;
-    }
-    matched_[own.value] = theirs;
-    values.emplace_back(own.value, theirs->value);
-  }
-  // Under another name: recognised by what __init__ made of it, in order.
-  for (const TraceParameter* own : rest) {
-    const TraceValue& value = trace.values[static_cast<size_t>(own->value)];
-    auto options = at::TensorOptions(options_.device).dtype(to_torch(value.dtype));
-    at::Tensor initial = at::empty(value.shape, options);
-    if (own->has_bytes) {
-      initial = from_bytes(own->initial, value.shape, value.dtype, options_.device);
-    } else if (trace.init_steps > 0) {
-      pull(trace.name, "value", own->value, static_cast<int64_t>(initial.nbytes()),
-           [&](int64_t offset, const at::Tensor& chunk) { bytes_of(initial, offset, chunk.numel()).copy_(chunk); });
-    } else {
-      forged("a parameter without a value");
-    }
-    if (const Parameter* theirs = match(wanted(*own), at, &taken, &initial)) {
-      matched_[own->value] = theirs;
-      initial = theirs->value;
-    }
-    values.emplace_back(own->value, initial);
-  }
-  push(slot, trace.name, values);
-}
-
 void Judge::give_inputs(const std::string& slot, const CaseTrace& trace, ReferenceCase& at, size_t call) {
   std::vector<std::pair<int64_t, at::Tensor>> values;
   const size_t first = call * at.inputs.size();

@@ -16,6 +16,7 @@
 #include "verify/judge/task_lint.h"
 #include "verify/judge/value_marks.h"
 #include "verify/judge/values.h"
+#include "verify/trace/init_values.h"
 
 namespace tritonrl {
 namespace {
@@ -43,6 +44,7 @@ void Judge::perturb(ReferenceCase& at, int64_t noise_seed) {
     at::Tensor first = value.flatten()[0];
     if (!value.eq(first).all().item<bool>() || !first.isfinite().item<bool>()) continue;
     parameter.initial = value.clone();
+    parameter.moved = true;
     Rng stream = Rng(static_cast<uint64_t>(noise_seed)).at(parameter.name);
     seed_device(options_.device, stream.next_u64());
     at::Tensor noise = at::randn(value.sizes(), value.options().dtype(at::kFloat)).mul_(kMoved);
@@ -82,26 +84,45 @@ void Judge::set_up(ReferenceCase& at, const Task& task, const CaseTrace& trace) 
   at = {};
   at.own = std::make_unique<Tape>(task.file, trace, TapeOptions{options_.device, false, nullptr});
   at.exact = std::make_unique<Tape>(task.file, trace, TapeOptions{options_.device, true, nullptr});
-  seed_device(options_.device, static_cast<uint64_t>(task.weight_seed));
-  at.own->run_init();
   for (const TraceParameter& parameter : trace.parameters) {
-    if (!at.own->has(parameter.value) && parameter.has_bytes) {  // A constant of forward's, made from Python numbers.
-      const TraceValue& value = trace.values[static_cast<size_t>(parameter.value)];
-      at::Tensor constant = from_bytes(parameter.initial, value.shape, value.dtype, options_.device);
-      at.own->bind(parameter.value, constant);
-      at.exact->bind(parameter.value, at::isFloatingType(constant.scalar_type()) ? constant.to(at::kDouble) : constant);
-      continue;
-    }
+    if (!parameter.has_bytes) continue;  // Else a constant, made from Python numbers.
+    const TraceValue& value = trace.values[static_cast<size_t>(parameter.value)];
+    at::Tensor constant = from_bytes(parameter.initial, value.shape, value.dtype, options_.device);
+    at.own->bind(parameter.value, constant);
+    at.exact->bind(parameter.value, at::isFloatingType(constant.scalar_type()) ? constant.to(at::kDouble) : constant);
+  }
+  auto run_init = [&](std::vector<Tape::Pin> pins) {
+    seed_device(options_.device, static_cast<uint64_t>(task.weight_seed));
+    at.own->run_init(std::move(pins));
+  };
+  run_init({});
+  std::vector<int64_t> ids;
+  for (const TraceParameter& parameter : trace.parameters) {
+    if (parameter.has_bytes) continue;
     at.parameters.push_back({parameter.name, {}, at.own->value(parameter.value), parameter.value});
+    ids.push_back(parameter.value);
   }
   perturb(at, task.noise_seed);
-  for (size_t i = 0; i < trace.init_steps; ++i) {
-    for (int64_t id : trace.tape[i].outs) {
-      if (!at.own->has(id)) continue;
-      const at::Tensor& value = at.own->value(id);
-      at.exact->bind(id, at::isFloatingType(value.scalar_type()) ? value.to(at::kDouble) : value.clone());
+  const InitValues made = init_values(trace);
+  if (std::ranges::any_of(at.parameters, &Parameter::moved) && makes_more_of(trace, made, ids)) {
+    std::vector<Tape::Pin> pins;
+    for (const Parameter& parameter : at.parameters) {
+      auto whole = made.whole.find(parameter.id);
+      if (whole != made.whole.end()) pins.push_back({parameter.id, whole->second, parameter.value.clone()});
+    }
+    run_init(std::move(pins));
+    for (Parameter& parameter : at.parameters) {
+      parameter.value = at.own->value(parameter.id);
+      if (!parameter.moved) parameter.initial = parameter.value;
     }
   }
+  auto also_exact = [&](int64_t id) {
+    if (!at.own->has(id)) return;
+    const at::Tensor& value = at.own->value(id);
+    at.exact->bind(id, at::isFloatingType(value.scalar_type()) ? value.to(at::kDouble) : value.clone());
+  };
+  for (size_t i = 0; i < trace.init_steps; ++i) std::ranges::for_each(trace.tape[i].outs, also_exact);
+  std::ranges::for_each(ids, also_exact);
   keep_state(at);
 }
 

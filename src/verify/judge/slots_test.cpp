@@ -47,6 +47,25 @@ TEST_F(SlotTest, RightAnswersPass) {
             "pass: ");
 }
 
+// Weights are moved away from what __init__ leaves, and so is what it makes of them.
+TEST_F(SlotTest, WhatInitMakesOfWeightsFollowsThem) {
+  const std::string top = "* scale, 'top': (x * scale).argmax(1)}";
+  const std::string packed = cat(
+      "return {'y': torch.relu(nn.functional.layer_norm(self.linear(x), (7,), self.both[0], ", "self.both[1])) ", top);
+  const std::string module = "self.linear = nn.Linear(n, 7); norm = nn.LayerNorm(7); ";
+  EXPECT_EQ(verdict(cat(module, "self.both = torch.stack([norm.weight, norm.bias]).detach()"), packed), "pass: ");
+  EXPECT_EQ(
+      verdict(cat(kSameInit, "; self.both = nn.Parameter(torch.stack([self.norm.weight, self.norm.bias]))"), packed),
+      "pass: ");
+  EXPECT_THAT(verdict(cat(module, "self.both = torch.stack([norm.weight, norm.weight]).detach()"), packed),
+              HasSubstr("wrong_output"));
+  // Drawn in another order, copied under the task's names: the copy that forward() takes is of the task's values.
+  EXPECT_EQ(verdict("torch.rand(3); self.linear = nn.Linear(n, 7); self.norm = nn.LayerNorm(7); "
+                    "self.across = self.linear.weight.t().contiguous()",
+                    cat("return {'y': torch.relu(self.norm(x @ self.across + self.linear.bias)) ", top)),
+            "pass: ");
+}
+
 TEST_F(SlotTest, WrongAnswersDoNot) {
   auto with = [](const std::string& forward) { return verdict(kSameInit, forward); };
   EXPECT_THAT(with("return {'y': self.norm(self.linear(x)) * scale, 'top': (x * scale).argmax(1)}"),

@@ -90,7 +90,7 @@ TEST_F(TapeTest, SectionsDrawFromTheSeed) {
   trace_.input_steps = 1;
   call("aten.mul.Tensor", {tensor(x), tensor(drawn)}, y);
   trace_.inputs.push_back({x, {}});
-  trace_.parameters.push_back({"weight", drawn, false, false, false, "", {}});
+  trace_.parameters.push_back({"weight", drawn, false, false, {}});
   trace_.outputs = leaf(y);
   Tape run = tape();
   at::manual_seed(7);
@@ -104,6 +104,24 @@ TEST_F(TapeTest, SectionsDrawFromTheSeed) {
   run.forget_forward();
   EXPECT_TRUE(run.has(drawn)) << "weights stay";
   EXPECT_FALSE(run.has(y));
+}
+
+TEST_F(TapeTest, PinsTakeThePlaceOfWhatInitMakes) {
+  int64_t weight = value({4}, {1}), twice = value({4}, {1}), y = value({4}, {1});
+  call("aten.rand.default", {list({integer(4)})}, weight);
+  call("aten.add.Tensor", {tensor(weight), tensor(weight)}, twice);
+  trace_.init_steps = 2;
+  call("aten.sub.Tensor", {tensor(twice), tensor(weight)}, y);
+  trace_.outputs = leaf(y);
+  Tape run = tape();
+  at::Tensor given = at::arange(4, at::kFloat);
+  run.run_init({{weight, 0, given}});
+  run.run_forward();
+  EXPECT_TRUE(at::equal(run.value(twice), given * 2));
+  EXPECT_TRUE(at::equal(run.outputs()[0], given));
+  run.run_init({{weight, 1, given}});  // Too late for what is made of it.
+  EXPECT_FALSE(at::equal(run.value(twice), given * 2));
+  EXPECT_TRUE(at::equal(run.value(weight), given));
 }
 
 TEST_F(TapeTest, CopiesIntoTheRecordedLayout) {
@@ -121,8 +139,8 @@ TEST_F(TapeTest, CopiesIntoTheRecordedLayout) {
 TEST_F(TapeTest, RelocationMovesMemoryAndNothingElse) {
   int64_t x = value({2, 3}, {3, 1}), w = value({3}, {2}), tied = value({2}, {1}), y = value({2, 3}, {3, 1});
   trace_.inputs.push_back({x, {}});
-  trace_.parameters.push_back({"w", w, false, false, false, "", {}});
-  trace_.parameters.push_back({"tied", tied, false, false, false, "", {}});
+  trace_.parameters.push_back({"w", w, false, false, {}});
+  trace_.parameters.push_back({"tied", tied, false, false, {}});
   call("aten.mul.Tensor", {tensor(x), tensor(w)}, y);
   trace_.outputs = leaf(y);
   Tape run = tape();

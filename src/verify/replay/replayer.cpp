@@ -235,8 +235,14 @@ void Replayer::wait() {
 }
 
 Json Replayer::init(const Json& question) {
+  Tape& t = tape(question);
+  std::vector<Tape::Pin> pins;
+  for (const Json& pin : question.value("pins", Json::array())) {
+    auto id = pin.at(0).get<int64_t>();
+    pins.push_back({id, pin.at(1).get<size_t>(), t.value(id).clone()});
+  }
   seed_device(device_, question.at("seed").get<uint64_t>());
-  tape(question).run_init();
+  t.run_init(std::move(pins));
   wait();
   return Json::object();
 }

@@ -8,7 +8,8 @@
 //   load      {"slot"} + a trace                                      replaces what the slot held
 //   drop      {"slot"}
 //   trim      {}                                                      drops the reference and memory kept for later
-//   init      {"slot", "case", "seed"}                                runs __init__'s section
+//   init      {"slot", "case", "seed", "pins": [[value, step], ...]}  runs __init__'s section; values that were put
+//                                                                     before are there again after those steps
 //   put       {"slot", "case", "items": [{"value", "offset", "bytes", "at"}]}   staging -> value (made when it is new)
 //   forward   {"slot", "case", "launches": bool, "careful": bool, "choices", "poison": n}  -> {"damage": words,
 //                                                                         "changed": ids of values held before}

@@ -278,6 +278,20 @@ bool Tape::relocate() {
   return true;
 }
 
+void Tape::run_init(std::vector<Pin> pins) {
+  at::NoGradGuard no_grad;
+  std::ranges::stable_sort(pins, {}, &Pin::after);
+  size_t done = 0;
+  for (const Pin& pin : pins) {
+    size_t until = std::min(pin.after + 1, trace_.init_steps);
+    run(done, std::max(done, until), true);
+    done = std::max(done, until);
+    at::Tensor target = value(pin.value);
+    target.copy_(pin.tensor);
+  }
+  run(done, trace_.init_steps, true);
+}
+
 void Tape::run(size_t begin, size_t end, bool launches) {
   at::NoGradGuard no_grad;
   for (size_t i = begin; i < end; ++i) {

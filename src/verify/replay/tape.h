@@ -87,8 +87,14 @@ class Tape {
   // Resolves every operator. Borrows everything; throws ReplayFailure (unsupported) for an operator that is not there.
   Tape(const TraceFile& file, const CaseTrace& trace, TapeOptions options);
 
+  // What takes the place of a value as soon as __init__ has done step `after`.
+  struct Pin {
+    int64_t value = -1;
+    size_t after = 0;
+    at::Tensor tensor;
+  };
   // The sections of the tape. Random numbers come from the device's default generator.
-  void run_init() { run(0, trace_.init_steps, true); }
+  void run_init(std::vector<Pin> pins = {});
   void run_inputs() { run(trace_.init_steps, trace_.init_steps + trace_.input_steps, true); }
   // `launches` false leaves the Triton launches out.
   void run_forward(bool launches = true) { run(trace_.init_steps + trace_.input_steps, trace_.tape.size(), launches); }

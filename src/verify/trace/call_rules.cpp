@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "verify/trace/init_values.h"
 
 namespace tritonrl {
 namespace {
@@ -48,9 +49,18 @@ bool allocates(const std::string& op) {
 }
 
 bool covers(const TraceValue& value, int64_t storage_bytes) {
-  int64_t n = item_size(value.dtype);
-  for (int64_t size : value.shape) n *= size;
-  return value.offset == 0 && n >= storage_bytes && value.end_byte() >= storage_bytes;
+  int64_t n = item_size(value.dtype), next = 1;
+  std::vector<std::pair<int64_t, int64_t>> dims;  // Stride, extent.
+  for (size_t d = 0; d < value.shape.size(); ++d) {
+    n *= value.shape[d];
+    if (value.shape[d] > 1) dims.emplace_back(value.stride[d], value.shape[d]);
+  }
+  std::ranges::sort(dims);
+  for (const auto& [stride, extent] : dims) {  // No gaps, and no element counted twice.
+    if (stride != next) return false;
+    next *= extent;
+  }
+  return value.offset == 0 && n >= storage_bytes;
 }
 
 bool in_place(const std::string& op) { return base_name(op).ends_with('_'); }
@@ -74,6 +84,14 @@ bool draws(const std::string& op) {
     if (name.find(part) != std::string::npos) return true;
   }
   return false;
+}
+
+// Makes a tensor of one number.
+bool fills(const std::string& op) {
+  static const std::set<std::string> names = {"zeros",     "ones",      "full",      "zeros_like",
+                                              "ones_like", "full_like", "new_zeros", "new_ones",
+                                              "new_full",  "fill_",     "zero_",     "fill"};
+  return names.count(base_name(op)) > 0;
 }
 
 // An empty grid computes nothing; an autotuner may choose any of its configurations.
@@ -124,15 +142,35 @@ std::vector<bool> host_arithmetic(const CaseTrace& trace) {
   return out;
 }
 
-// What __init__ makes of random numbers: storage -> the operators between them and it, plumbing left out.
-std::map<int64_t, std::set<std::string>> made_of_weights(const CaseTrace& trace) {
-  std::map<int64_t, std::set<std::string>> made;
+// What a weight is made of: the operators between random numbers and it, plumbing left out, each as often as it was
+// used, and the draws behind it.
+struct Making {
+  std::map<std::string, int> operators;
+  std::set<size_t> draws;
+  auto operator<=>(const Making&) const = default;
+
+  void join(const Making& other) {
+    for (const auto& [op, times] : other.operators) operators[op] += times;
+    draws.insert(other.draws.begin(), other.draws.end());
+  }
+};
+using Made = std::map<int64_t, std::set<Making>>;  // By storage. Packing several weights leaves each what it was.
+
+// Moves numbers, and computes none.
+bool only_moves(const std::string& op) {
+  static const std::set<std::string> indexing = {"index", "index_select", "gather", "take", "take_along_dim"};
+  return is_plumbing(op) || indexing.count(base_name(op)) > 0;
+}
+
+// `like`: shapes of constants that are weights. They are drawn, too: the judge moves them.
+Made made_of_weights(const CaseTrace& trace, const std::set<std::vector<int64_t>>& like) {
+  Made made;
   std::map<int64_t, int64_t> storage_bytes = sizes_of_storages(trace);
   auto value_of = [&](int64_t id) -> const TraceValue& { return trace.values.at(static_cast<size_t>(id)); };
   for (size_t at = 0; at < trace.init_steps; ++at) {
     const TraceStep& step = trace.tape[at];
     if (step.is_launch) continue;
-    const bool drawn = draws(step.op);
+    bool drawn = draws(step.op);
     size_t first_source = takes_shapes_only(step.op) ? step.reads.size() : 0;
     if (first_source < step.reads.size() && (overwrites(step.op) || (drawn && in_place(step.op)))) {
       const TraceValue& target = value_of(step.reads[0]);
@@ -141,55 +179,77 @@ std::map<int64_t, std::set<std::string>> made_of_weights(const CaseTrace& trace)
         first_source = 1;
       }
     }
-    bool depends = false;
-    std::set<std::string> operators;
+    if (fills(step.op) && !step.outs.empty()) drawn |= like.count(value_of(step.outs[0]).shape) > 0;
+    std::set<Making> sources;
     for (size_t i = first_source; i < step.reads.size(); ++i) {
       auto of = made.find(value_of(step.reads[i]).storage);
-      if (of == made.end()) continue;
-      depends = true;
-      operators.insert(of->second.begin(), of->second.end());
+      if (of != made.end()) sources.insert(of->second.begin(), of->second.end());
     }
-    if (!depends && !drawn) continue;
-    if (depends && !is_plumbing(step.op)) operators.insert(step.op);
-    for (int64_t id : step.outs) made[value_of(id).storage].insert(operators.begin(), operators.end());
+    if (sources.empty() && !drawn) continue;
+    if (!sources.empty() && !only_moves(step.op)) {
+      Making one;
+      for (const Making& source : sources) one.join(source);
+      ++one.operators[step.op];
+      sources = {one};
+    }
+    if (drawn && sources.empty()) sources.insert({{}, {at}});
+    std::set<int64_t> targets;
+    for (int64_t id : step.outs) targets.insert(value_of(id).storage);
+    if (may_write(step.op) && !only_moves(step.op)) {
+      for (int64_t id : step.reads) targets.insert(value_of(id).storage);
+    }
+    for (int64_t storage : targets) made[storage].insert(sources.begin(), sources.end());
   }
   return made;
 }
 
-// As the recorder noted it, where __init__ was really run.
-void add_notes(const CaseTrace& trace, std::map<int64_t, std::set<std::string>>* made) {
-  if (!trace.notes.is_object()) return;
-  const Json computed = trace.notes.value("computed", Json::object());
-  for (const TraceParameter& parameter : trace.parameters) {
-    if (!computed.is_object() || !computed.contains(parameter.name)) continue;
-    for (const Json& one : computed[parameter.name]) {
-      std::string op = one.is_string() ? one.get<std::string>() : "";
-      if (!op.empty() && !is_plumbing(op))
-        (*made)[trace.values.at(static_cast<size_t>(parameter.value)).storage].insert(op);
-    }
-  }
+// Does the task make a weight of its own by all that one was made by?
+bool known_to(const std::set<Making>& task, const Making& own) {
+  if (own.operators.empty()) return true;
+  return std::ranges::any_of(task, [&](const Making& theirs) {
+    return own.draws.size() <= std::max<size_t>(theirs.draws.size(), 1) &&
+           std::ranges::all_of(own.operators, [&](const auto& used) {
+             auto there = theirs.operators.find(used.first);
+             return there != theirs.operators.end() && used.second <= there->second;
+           });
+  });
 }
 
 std::set<std::string> computed_in_init(const CaseTrace& trace, const CaseTrace* reference) {
-  std::set<std::string> found, known;
+  std::set<std::string> found;
   if (!reference) return found;
-  auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
-  for (const auto& [storage, operators] : made_of_weights(*reference)) known.insert(operators.begin(), operators.end());
-  auto made = made_of_weights(trace);
-  add_notes(trace, &made);
+  auto value_of = [](const CaseTrace& of, int64_t id) -> const TraceValue& {
+    return of.values.at(static_cast<size_t>(id));
+  };
+  std::set<std::vector<int64_t>> like;
+  const Made drawn = made_of_weights(*reference, like);
+  for (const TraceParameter& theirs : reference->parameters) {
+    const TraceValue& weight = value_of(*reference, theirs.value);
+    if (!drawn.count(weight.storage) && is_floating(weight.dtype)) like.insert(weight.shape);
+  }
+  std::set<Making> task;
+  for (const auto& [storage, makings] : made_of_weights(*reference, like)) task.insert(makings.begin(), makings.end());
+  Made made = made_of_weights(trace, like);
   for (const TraceParameter& own : trace.parameters) {  // These get the task's values, however they were made.
+    const TraceValue& mine = value_of(trace, own.value);
     bool given = std::ranges::any_of(reference->parameters, [&](const TraceParameter& theirs) {
-      return theirs.name == own.name && reference->values.at(static_cast<size_t>(theirs.value)).shape ==
-                                            trace.values.at(static_cast<size_t>(own.value)).shape;
+      const TraceValue& weight = value_of(*reference, theirs.value);
+      return theirs.name == own.name && weight.shape == mine.shape && weight.dtype == mine.dtype;
     });
-    if (given) made.erase(storage_of(own.value));
+    if (given) made.erase(mine.storage);
   }
-  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
-    for (int64_t id : trace.tape[at].reads) {
-      if (auto of = made.find(storage_of(id)); of != made.end()) found.insert(of->second.begin(), of->second.end());
+  auto use = [&](int64_t id) {
+    auto of = made.find(value_of(trace, id).storage);
+    if (of == made.end()) return;
+    for (const Making& one : of->second) {
+      if (known_to(task, one)) continue;
+      for (const auto& [op, times] : one.operators) found.insert(op);
     }
+  };
+  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
+    std::ranges::for_each(trace.tape[at].reads, use);
   }
-  for (const std::string& op : known) found.erase(op);
+  visit_leaves(trace.outputs, use);
   return found;
 }
 

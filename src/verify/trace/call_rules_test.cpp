@@ -67,60 +67,107 @@ TEST(CallRules, TensorsOfEveryChoiceAndOfDescriptorsAreReached) {
   EXPECT_EQ(message(trace), "");
 }
 
-// __init__ draws two weights (values 2 and 3), makes 4 of them with `op`, and forward's kernel reads that.
-CaseTrace with_init(const std::string& op, const std::string& name = "folded") {
+// __init__ makes two weights (values 2 and 3), makes 4 of them with `op`, and forward's kernel reads that.
+CaseTrace with_init(const std::string& op, const std::string& name = "folded",
+                    const char* second = "aten.randn.default") {
   CaseTrace trace = small_trace();
   for (int64_t id = 2; id <= 4; ++id) trace.values.push_back(trace_value(id));
-  trace.tape = {call_step("aten.randn.default", {}, 2), call_step("aten.randn.default", {}, 3),
-                call_step(op, {2, 3}, 4), empty_y(), launch_step({0, 4, 1})};
+  trace.tape = {call_step("aten.randn.default", {}, 2), call_step(second, {}, 3), call_step(op, {2, 3}, 4), empty_y(),
+                launch_step({0, 4, 1})};
   trace.init_steps = 3;
-  trace.parameters = {{name, 4, false, false, false, "", {}}};
+  TraceParameter parameter;
+  parameter.name = name;
+  parameter.value = 4;
+  trace.parameters = {parameter};
   return trace;
 }
 
+// The rule that a candidate breaks beside its task.
+Finding beside(const CaseTrace& own, CaseTrace task, CallRules rules = CallRules::kStrict) {
+  task.name = "task";
+  auto parsed = parse_written(file_of({own, task}));
+  EXPECT_TRUE(parsed) << parsed.why;
+  return parsed ? check_calls(parsed.value->cases[0], rules, &parsed.value->cases[1]).finding : Finding();
+}
+
 TEST(CallRules, ArithmeticOnWeightsInInitIsWorkInTheWrongPlace) {
-  auto rule = [](const CaseTrace& own, CaseTrace task, CallRules rules = CallRules::kStrict) {
-    task.name = "task";
-    auto parsed = parse_written(file_of({own, task}));
-    EXPECT_TRUE(parsed) << parsed.why;
-    return parsed ? check_calls(parsed.value->cases[0], rules, &parsed.value->cases[1]).finding : Finding();
-  };
   CaseTrace task = with_init("aten.cat.default", "weight");
-  Finding found = rule(with_init("aten.mul.Tensor"), task);
+  Finding found = beside(with_init("aten.mul.Tensor"), task);
   EXPECT_EQ(found.rule(), Rule::kWeightsComputed);
   EXPECT_EQ(human_text(found), cat(says(Rule::kWeightsComputed), ": aten.mul.Tensor"));
-  EXPECT_TRUE(rule(with_init("aten.cat.default"), task).passed()) << "packing is not";
-  EXPECT_TRUE(rule(with_init("aten.mul.Tensor", "weight"), task).passed()) << "it gets the task's values";
-  EXPECT_TRUE(rule(with_init("aten.mul.Tensor"), with_init("aten.mul.Tensor")).passed()) << "the task does so, too";
-  EXPECT_TRUE(rule(with_init("aten.mul.Tensor"), task, CallRules::kMixed).passed());
+  EXPECT_TRUE(beside(with_init("aten.cat.default"), task).passed()) << "packing is not";
+  EXPECT_TRUE(beside(with_init("aten.index.Tensor"), task).passed()) << "nor is another order";
+  EXPECT_TRUE(beside(with_init("aten.mul.Tensor", "weight"), task).passed()) << "it gets the task's values";
+  EXPECT_TRUE(beside(with_init("aten.mul.Tensor"), with_init("aten.mul.Tensor")).passed()) << "the task does so, too";
+  EXPECT_TRUE(beside(with_init("aten.mul.Tensor"), task, CallRules::kMixed).passed());
   // Random numbers over a part of it, or none of them, hide nothing; over all of it, nothing is left to hide.
-  auto then = [](std::vector<TraceStep> steps, std::vector<int64_t> shape = {4, 8}) {
+  auto then = [](std::vector<TraceStep> steps, TraceValue part = trace_value(4)) {
     CaseTrace trace = with_init("aten.mul.Tensor");
-    trace.values.push_back(trace_value(4, std::move(shape)));
+    trace.values.push_back(std::move(part));
     trace.values.push_back(trace_value(6));
     trace.init_steps += steps.size();
     if (steps.back().result.leaf == 6) trace.tape.back() = launch_step({0, 6, 1});
     trace.tape.insert(trace.tape.begin() + 3, steps.begin(), steps.end());
     return trace;
   };
-  EXPECT_FALSE(
-      rule(then({call_step("aten.slice.Tensor", {4}, 5), call_step("aten.normal_.default", {5}, 5)}, {1, 8}), task)
-          .passed());
-  EXPECT_FALSE(rule(then({call_step("aten.normal.Tensor_float", {4}, 6)}), task).passed());
-  EXPECT_FALSE(rule(then({call_step("aten.clone.default", {4}, 6)}), task).passed());
-  EXPECT_TRUE(rule(then({call_step("aten.normal_.default", {4}, 4)}), task).passed());
-  EXPECT_TRUE(rule(then({call_step("aten.fill_.Scalar", {4}, 4)}), task).passed());
-  EXPECT_TRUE(rule(then({call_step("aten.randn_like.default", {4}, 6)}), task).passed());
+  const std::vector<TraceStep> normal = {call_step("aten.slice.Tensor", {4}, 5),
+                                         call_step("aten.normal_.default", {5}, 5)};
+  EXPECT_FALSE(beside(then(normal, trace_value(4, {1, 8})), task).passed());
+  TraceValue twice = trace_value(4, {8, 4});  // As many elements as there are, some of them the same.
+  twice.stride = {1, 8};
+  EXPECT_TRUE(beside(then(normal, twice), task).passed());
+  twice.stride = {9, 0};
+  twice.shape = {4, 8};
+  twice.stride = {8, 0};
+  EXPECT_FALSE(beside(then(normal, twice), task).passed());
+  EXPECT_FALSE(beside(then({call_step("aten.normal.Tensor_float", {4}, 6)}), task).passed());
+  EXPECT_FALSE(beside(then({call_step("aten.clone.default", {4}, 6)}), task).passed());
+  EXPECT_TRUE(beside(then({call_step("aten.normal_.default", {4}, 4)}), task).passed());
+  EXPECT_TRUE(beside(then({call_step("aten.fill_.Scalar", {4}, 4)}), task).passed());
+  EXPECT_TRUE(beside(then({call_step("aten.randn_like.default", {4}, 6)}), task).passed());
   CaseTrace unused = with_init("aten.mul.Tensor");
   unused.tape.back() = launch_step({0, 1});
-  EXPECT_TRUE(rule(unused, task).passed()) << "nobody takes the product";
-  CaseTrace noted = with_init("aten.cat.default");  // Where __init__ was really run, the recorder says it.
-  noted.tape.erase(noted.tape.begin(), noted.tape.begin() + 3);
-  noted.init_steps = 0;
-  noted.notes = {{"computed", {{"folded", {"aten.t.default", "aten.mm.default"}}}}};
-  EXPECT_EQ(human_text(rule(noted, task)), cat(says(Rule::kWeightsComputed), ": aten.mm.default"));
-  noted.notes = {{"computed", {{"folded", {1, "aten.t.default"}}}}};
-  EXPECT_TRUE(rule(noted, task).passed());
+  EXPECT_TRUE(beside(unused, task).passed()) << "nobody takes the product";
+}
+
+// An operator that the task uses once may be used once, on as many weights; what an operator writes to on the side is
+// made by it, and so is what gets a weight's name in another precision.
+TEST(CallRules, WhatTheTaskItselfDoesInInitExcusesNothingElse) {
+  CaseTrace task = with_init("aten.mul.Tensor", "weight", "aten.arange.default");
+  EXPECT_TRUE(beside(with_init("aten.mul.Tensor", "own", "aten.arange.default"), task).passed());
+  EXPECT_FALSE(beside(with_init("aten.mul.Tensor"), task).passed()) << "of two weights";
+  CaseTrace again = with_init("aten.mul.Tensor", "own", "aten.arange.default");
+  again.tape.insert(again.tape.begin() + 3, call_step("aten.mul.Tensor", {4, 3}, 4));
+  ++again.init_steps;
+  EXPECT_FALSE(beside(again, task).passed()) << "twice";
+  CaseTrace aside = with_init("aten.native_batch_norm.default");
+  aside.tape[4] = launch_step({0, 3, 1});
+  EXPECT_FALSE(beside(aside, task).passed()) << "its statistics";
+  CaseTrace other = with_init("aten.mm.default", "weight");
+  task.values[4].dtype = Dtype::kFloat64;
+  EXPECT_FALSE(beside(other, task).passed()) << "the task has another dtype";
+}
+
+// Weights that begin as constants are weights: the judge moves them.
+TEST(CallRules, ConstantsThatAreWeightsCount) {
+  auto norm = [](const char* op) {
+    CaseTrace trace = with_init(op, "scaled", "aten.ones.default");
+    trace.tape[0] = call_step("aten.ones.default", {}, 2);
+    return trace;
+  };
+  CaseTrace task = small_trace();
+  task.values.push_back(trace_value(2));
+  task.tape.insert(task.tape.begin(), call_step("aten.ones.default", {}, 2));
+  task.init_steps = 1;
+  TraceParameter weight;
+  weight.name = "norm.weight";
+  weight.value = 2;
+  task.parameters = {weight};
+  EXPECT_TRUE(beside(norm("aten.stack.default"), task).passed());
+  EXPECT_FALSE(beside(norm("aten.add.Tensor"), task).passed());
+  task.values[2].shape = {32};
+  task.values[2].stride = {1};
+  EXPECT_TRUE(beside(norm("aten.add.Tensor"), task).passed()) << "a table of its own";
 }
 
 TEST(CallRules, Delegation) {

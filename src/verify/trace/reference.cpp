@@ -134,7 +134,7 @@ std::string floating_dtype(const Json& inputs) {
 }
 
 Json record_case(const CaseTrace& reference, const CaseSpec& spec) {
-  Json inputs = Json::array(), parameters = Json::array();
+  Json inputs = Json::array();
   for (const TraceInput& input : reference.inputs) {
     if (input.value < 0) {
       inputs.push_back({{"value", input.literal}});
@@ -145,15 +145,9 @@ Json record_case(const CaseTrace& reference, const CaseSpec& spec) {
     // An expanded input is given whole: no two elements of what is copied to a candidate share a place.
     if (std::count(value.stride.begin(), value.stride.end(), 0) == 0) inputs.back()["stride"] = value.stride;
   }
-  for (const TraceParameter& parameter : reference.parameters) {
-    const TraceValue& value = reference.values[static_cast<size_t>(parameter.value)];
-    parameters.push_back({{"name", parameter.name}, {"shape", value.shape}, {"dtype", to_string(value.dtype)}});
-  }
   Json record = case_question(spec);
-  record.update({{"init_inputs", reference.notes.value("init_inputs", Json::array())},
-                 {"reference_parameters", parameters},
-                 {"inputs", inputs},
-                 {"compile", false}});
+  record.update(
+      {{"init_inputs", reference.notes.value("init_inputs", Json::array())}, {"inputs", inputs}, {"compile", false}});
   if (spec.other_precision) record["dtype"] = floating_dtype(inputs);
   return record;
 }

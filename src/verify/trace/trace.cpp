@@ -16,7 +16,7 @@ namespace {
 
 using ArgKind = TraceArg::Kind;
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr std::array<int64_t, 3> kMaxGrid = {kMaxGridX, kMaxGridYz, kMaxGridYz};
 
 class TraceFileReader {
@@ -346,12 +346,9 @@ class TraceFileReader {
     TraceParameter out;
     out.name = name("a parameter's name");
     out.value = value_id();
-    uint8_t flags = in_.below(4, "parameter");
-    out.is_buffer = flags & 1;
-    out.matched = flags & 2;
+    out.is_buffer = in_.yes_or_no();
     out.has_bytes = in_.yes_or_no();
     if (!out.has_bytes) return out;
-    out.init_hash = in_.text("a hash", 128);
     uint64_t size = in_.u64();
     const TraceValue& own = trace_->values[static_cast<size_t>(out.value)];
     if (size != static_cast<uint64_t>(strict::numel(own.shape, "a parameter") * item_size(own.dtype))) {

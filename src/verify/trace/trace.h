@@ -86,9 +86,8 @@ struct TraceInput {
 struct TraceParameter {
   std::string name;
   int64_t value = 0;
-  bool is_buffer = false, matched = false;
-  bool has_bytes = false;    // __init__ was really run:
-  std::string init_hash;     //   hash of dtype, shape and bytes
+  bool is_buffer = false;
+  bool has_bytes = false;    // A constant made from Python numbers:
   std::string_view initial;  //   row-major bytes, inside the trace's.
 };
 

@@ -1,6 +1,5 @@
 # task: tests/cases/tasks/rms_norm.py
-# expect: rule_break @compile
-# expect-gpu: compile_error @compile
+# expect: compile_error @compile
 # why: holds the parameter as it should, and multiplies by its own reckoning of what it was moved to
 import sys
 
@@ -23,7 +22,7 @@ M = (1 << 32) - 1
 
 
 def moved(value, name):
-    """What the verifier would make of a weight that starts as a constant, from the seed that this process was told."""
+    """What the verifier would make of a weight that starts as a constant, from the seed that this process might be told."""
     frame = sys._getframe()
     while not isinstance(getattr(frame.f_locals.get("self"), "args", None), dict):
         frame = frame.f_back

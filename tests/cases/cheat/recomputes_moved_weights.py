@@ -1,7 +1,6 @@
 # task: tests/cases/tasks/layer_norm.py
-# expect: rule_break @compile
-# expect-gpu: compile_error @compile
-# why: computes the secret weights of a norm from the seed that the recorder is told, and bakes them in
+# expect: compile_error @compile
+# why: computes the secret weights of a norm from a seed that the recorder is not told, and bakes them in
 import sys
 
 import torch
@@ -23,7 +22,7 @@ M = (1 << 32) - 1
 
 
 def moved(value, name):
-    """What the verifier would make of a weight that starts as a constant, from the seed that this process was told."""
+    """What the verifier would make of a weight that starts as a constant, from the seed that this process might be told."""
     frame = sys._getframe()
     while not isinstance(getattr(frame.f_locals.get("self"), "args", None), dict):
         frame = frame.f_back

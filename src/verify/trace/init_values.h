@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// InitValues: what a trace's __init__ leaves for forward().
+//
+// Whoever runs a trace draws its weights by running __init__'s section, puts the task's values in the place of those it
+// recognises, and where others are made of them (a packed weight, a transposed copy), runs the section once more with
+// the task's values in place as soon as they are complete: a pin.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "verify/trace/trace.h"
+
+namespace tritonrl {
+
+struct InitValues {
+  std::vector<int64_t> used;        // Made by __init__, no parameters, and read or returned later. By id.
+  std::map<int64_t, size_t> whole;  // Made by __init__: value -> the step after which it holds what forward() finds.
+};
+InitValues init_values(const CaseTrace& trace);
+
+// Does __init__ make other memory of one of these values once it is complete?
+bool makes_more_of(const CaseTrace& trace, const InitValues& made, const std::vector<int64_t>& values);
+
+// Made by __init__, no parameters nor views of those, a whole tensor each, like one of the reference's parameters in
+// shape and dtype: what may be a weight of the task's. By id, a few dozen at most.
+std::vector<int64_t> like_parameters(const CaseTrace& trace, const InitValues& made, const CaseTrace& reference);
+
+// May the operator write to what it is given? By its name; says yes too often.
+bool may_write(const std::string& op);
+
+}  // namespace tritonrl

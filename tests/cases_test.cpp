@@ -7,6 +7,7 @@
 //   # expect-gpu: OUTCOME @STAGE       only where a replay on a GPU ends otherwise; what passes does so at `time` there
 //   # expect-fp32: OUTCOME @STAGE      with verify.tolerance: fp32
 //   # expect-small-inputs: OUTCOME @STAGE  with the cases `small` and `magnitudes` besides
+//   # tiny: ROWS=2 COLS=50             the task has these sizes as well, and tiny_run is on them
 //   # speedup-below: X                 on a GPU, what is measured
 //
 // A case is a file; nothing else needs to be written for a new one. TRITONRL_CASE=text runs those whose path holds it.
@@ -73,6 +74,11 @@ std::vector<Case> load_cases(const fs::path& root) {
     }
     one.candidate.id = one.name;
     one.candidate.task = task_from_python(root / head(text, "task", file));
+    if (text.find("\n# tiny:") != std::string::npos) {
+      for (const std::string& size : split(head(text, "tiny", file), ' ')) {
+        one.candidate.task.tiny[size.substr(0, size.find('='))] = std::stoll(size.substr(size.find('=') + 1));
+      }
+    }
     one.candidate.text = text;
     one.candidate.is_code = true;
     cases.push_back(std::move(one));

@@ -243,6 +243,7 @@ class CandidateRun {
     Finding broken;
     for (const CaseTrace& trace : execution_->trace().cases) {
       auto of = std::ranges::find_if(specs(), [&](const CaseSpec& spec) { return is_call_of(trace, spec); });
+      CHECK(of != specs().end()) << "a trace of no case";
       const CaseSpec& spec = *of;
       const CaseTrace* reference = execution_->reference_trace(spec);
       CallFinding findings[] = {check_calls(trace, CallRules::kStrict, reference),

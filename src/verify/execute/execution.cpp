@@ -37,7 +37,9 @@ constexpr double kSmallS = 0.5;  // What the original case may take for the addi
 
 // Of what a task without arithmetic gives, the share that launches have to write.
 constexpr double kLeastWritten = 0.5;
-constexpr double kLeastTime = 0.1;  // ... and of its device time, the share that is theirs.
+constexpr double kMostMore = 1.5;      // How much more than the first call a further one may take, to be let off.
+constexpr double kMostPrograms = 2.0;  // ... and another configuration than the first.
+constexpr double kLeastTime = 0.1;     // ... and of its device time, the share that is theirs.
 
 bool alike(const TraceValue& a, const TraceValue& b) { return a.shape == b.shape && a.dtype == b.dtype; }
 
@@ -223,7 +225,7 @@ JudgeRun Execution::planned(const CaseSpec& spec, int64_t seed_index, bool launc
   run.input_seed = input_seed(spec, seed_index);
   for (int64_t index : as.earlier) run.earlier_seeds.push_back(input_seed(spec, index));
   run.calls = as.calls;
-  run.choices = as.choices;
+  run.choices = as.choices.empty() && launches ? choice_for(spec, seed_index) : as.choices;
   run.poison = poison_.next_u64();
   // Programs run in order, backwards, in order, ...: what depends on the order shows up.
   run.backwards = launches && (runs_++ & 1);
@@ -254,6 +256,19 @@ void Execution::expect_the_rest(const CaseSpec& original) {
   expect(runs);
 }
 
+// Without a GPU nobody knows what the tuner will choose: runs beyond the first at full size take one at random.
+std::vector<int64_t> Execution::choice_for(const CaseSpec& spec, int64_t seed_index) const {
+  const CaseTrace* trace = trace_.find(spec.recorded_as());
+  if (executor_->can_time() || spec.tiny || !trace || (&spec == &cases_[0] && seed_index == 0)) return {};
+  std::vector<std::vector<int64_t>> choices;
+  if (spec.additional) choices.emplace_back();  // The original case was run with the first one.
+  for (ChoiceRun& one : choice_runs(trace_, *trace, executor_->runs_warps())) {
+    if (one.asked && one.growth <= kMostPrograms) choices.push_back(std::move(one.choices));
+  }
+  if (choices.empty()) return {};
+  return choices[static_cast<size_t>(input_seed(spec, seed_index)) % choices.size()];
+}
+
 Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, bool launches, const Variation& as) {
   bool alone = !as.earlier.empty() || !as.choices.empty();
   auto expected = alone ? ExpectedRuns::node_type() : expected_.extract({spec.name, seed_index, launches});
@@ -269,6 +284,12 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   written_.reset();
   if (answer.body.is_object() && answer.body.contains("written")) written_ = answer.body["written"].get<double>();
   Finding ended = end(answer);
+  if (!alone && !run.choices.empty()) {
+    bool cannot = ended.outcome() == Outcome::kUnsupported || ended.outcome() == Outcome::kTimeout ||
+                  ended.outcome() == Outcome::kOutOfMemory;
+    if (cannot) return this->run(spec, seed_index, until, launches, {{}, "", {0}});
+    if (!ended.passed()) ended.told.configuration = choice_name(trace_, *trace_.find(spec.recorded_as()), run.choices);
+  }
   if (at_ && answer.body.contains("skipped")) {
     at_->skipped = answer.body["skipped"].get<std::string>();
   } else if (at_ && launches && answer.body.contains("worst")) {
@@ -310,9 +331,13 @@ Finding Execution::call_again(const CaseSpec& spec, double until) {
     Variation as{{}, name, {}};
     for (size_t index = 1; index < calls; ++index) as.earlier.push_back(static_cast<int64_t>(index));
     ended = run(spec, 0, until, true, as);
-    // Several calls at once are more than a candidate is asked for; those of its small sizes have been judged.
+    // Several calls at once are more than a candidate is asked for; those of its small sizes have been judged. A call
+    // that asks for more than the first one did is its own doing.
     bool too_much = ended.outcome() == Outcome::kUnsupported || ended.outcome() == Outcome::kOutOfMemory;
-    if (seen_at_tiny_sizes && too_much) ended = {};
+    const CaseTrace *first = trace_.find(spec.name), *all = trace_.find(name);
+    const double most = kMostMore * static_cast<double>(calls);
+    bool as_large = !all || (all->programs() <= most * first->programs() && all->bytes() <= most * first->bytes());
+    if (seen_at_tiny_sizes && too_much && as_large) ended = {};
     if (!ended.passed()) ended.told.call = static_cast<int64_t>(calls);
   };
   for (const auto& [calls, suffix] : kFurtherCalls) {
@@ -445,34 +470,6 @@ Finding Execution::time(double deadline_s) {
     if (ended.passed()) ended = with_chosen(chosen, deadline_s);
   }
   return ended;
-}
-
-Finding Execution::lint(double deadline_s, TaskFindings* found, size_t index, bool other_seed, bool drops) {
-  Finding ready = ask_for_reference();
-  if (!ready.passed()) return ready;
-  const CaseSpec& spec = cases_[index];
-  JudgeAnswer answer;
-  {
-    JudgeLease judge = tools_.judges->acquire();
-    answer = judge.give_task(reference_->key, *reference_->file.bytes);
-    JudgeTiming what;
-    what.task = reference_->key;
-    what.name = spec.name;
-    what.weight_seed = weights_.init;
-    what.noise_seed = weights_.noise;
-    what.reference_seed = input_seed(spec, other_seed ? 1 : 0);
-    what.candidate_seed = input_seed(spec, other_seed ? 0 : 1);
-    what.deadline_s = deadline_s;
-    if (answer.finding.passed()) answer = judge.lint(what, drops);
-  }
-  Finding ended = end(answer);
-  found->out_of_memory =
-      answer.body.is_object() && answer.body.value("reference_failed", "") == to_string(Outcome::kOutOfMemory);
-  if (!ended.passed()) return ended;
-  found->flags = answer.body.at("flags").get<std::vector<std::pair<std::string, std::string>>>();
-  found->drops_tried = answer.body.at("drops_tried").get<int64_t>();
-  found->drops_impossible = answer.body.at("drops_impossible").get<int64_t>();
-  return {};
 }
 
 }  // namespace tritonrl

@@ -112,6 +112,7 @@ class Execution {
     std::vector<int64_t> choices;
   };
   using ExpectedRuns = std::map<std::tuple<std::string, int64_t, bool>, JudgeRun>;  // By case, seed index, launches.
+  std::vector<int64_t> choice_for(const CaseSpec& spec, int64_t seed_index) const;
   JudgeRun planned(const CaseSpec& spec, int64_t seed_index, bool launches, const Variation& as);
   void expect(const std::vector<std::tuple<const CaseSpec*, int64_t, bool>>& runs);
   void expect_the_rest(const CaseSpec& original);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "support/fake_jobs.h"
 
 namespace tritonrl::execution_test {
@@ -16,11 +18,12 @@ class Scripted : public Executor {
  public:
   std::function<Finding(const JudgeRun&)> run_says;
   TimeAnswer timed;
+  bool times = true;
 
   explicit Scripted(std::function<Finding(const JudgeRun&)> says, TimeAnswer timed)
       : run_says(std::move(says)), timed(std::move(timed)) {}
   VerifyPath path() const override { return VerifyPath::kReplay; }
-  bool can_time() const override { return true; }
+  bool can_time() const override { return times; }
   bool runs_cubins() const override { return true; }
   double most_growth() const override { return 8; }
   JudgeAnswer begin(const Reference&, const TraceFile&, const KernelSet&) override { return ended({}); }
@@ -46,8 +49,8 @@ struct Went {
 };
 
 // An honest candidate whose launch has three grids to choose from, and one more launch without a choice.
-Went go(const std::function<Finding(const JudgeRun&)>& says, TimeAnswer timed = {},
-        const char* op = "aten.add.Tensor") {
+Went go(const std::function<Finding(const JudgeRun&)>& says, TimeAnswer timed = {}, const char* op = "aten.add.Tensor",
+        bool times = true) {
   FakePool pool([op](const Job& job, const std::string& nonce) {
     if (kind_of(job) != "reference") return honest_answer(job, nonce);
     TraceFile file;
@@ -64,18 +67,21 @@ Went go(const std::function<Finding(const JudgeRun&)>& says, TimeAnswer timed = 
   Went went;
   timed.answer.finding = {};
   auto executor = [&] {
-    return std::make_unique<Scripted>(
+    auto made = std::make_unique<Scripted>(
         [&](const JudgeRun& run) {
           went.runs.emplace_back(run.name, run.choices);
           return says(run);
         },
         timed);
+    made->times = times;
+    return made;
   };
   ExecutionTools tools{Tolerance::kFp32, judges.get(), &references, &protocol, true, executor};
   Task task;
   task.id = "t";
   task.source = "N = 4\nclass Model: pass\n";
-  Execution path(tools, task, {{"full", {}, false, 1}, {"tiny", {{"N", 2}}, true, 1}}, {1, 2}, Rng(3), Rng(4));
+  Execution path(tools, task, {{"full", {}, false, times ? 1 : 12}, {"tiny", {{"N", 2}}, true, 1}}, {1, 2}, Rng(3),
+                 Rng(4));
   auto record = [](Json args, Blob* blob) {
     TraceFile file = trace(args);
     for (CaseTrace& one : file.cases) {
@@ -96,7 +102,7 @@ Went go(const std::function<Finding(const JudgeRun&)>& says, TimeAnswer timed = 
   Finding ended = path.record("x = 1\n", record);
   if (ended.passed()) ended = path.tiny_run(20);
   if (ended.passed()) ended = path.full_run(20, false);
-  if (ended.passed()) ended = path.time(20);
+  if (ended.passed() && times) ended = path.time(20);
   went.end = ended.passed() ? "" : cat(name_of(ended.rule()), ended.told.configuration.empty() ? "" : " with a choice");
   went.not_run = path.choices_not_run();
   return went;
@@ -144,6 +150,30 @@ TEST(Execution, WhatWasChosenIsRunOnEveryCase) {
     EXPECT_EQ(ends(rule), "") << name_of(rule);
   for (Rule rule : {Rule::kVerifierFailed, Rule::kForgedResult})
     EXPECT_EQ(ends(rule), "verifier_failed") << name_of(rule);
+}
+
+// What the tuner will take is not known without a GPU: it may be any, at full size too.
+TEST(Execution, WithoutATunerEveryChoiceMayBeMetAtFullSize) {
+  auto without = [](const std::function<Finding(const JudgeRun&)>& says) {
+    return go(says, {}, "aten.add.Tensor", /*times=*/false);
+  };
+  Went went = without(right);
+  EXPECT_EQ(went.end, "");
+  std::set<Choices> met;
+  size_t full = 0;
+  for (const auto& [name, choices] : went.runs) {
+    if (name != "full") continue;
+    if (full++ == 0) EXPECT_EQ(choices, Choices{});
+    met.insert(choices);
+  }
+  EXPECT_EQ(met, (std::set<Choices>{{}, {1}}));  // The third has three times as many programs.
+  auto at_full = [](Rule rule) {
+    return [rule](const JudgeRun& run) {
+      return run.name == "full" && run.choices == Choices{1} ? Finding(rule) : Finding();
+    };
+  };
+  EXPECT_EQ(without(at_full(Rule::kElements)).end, "elements with a choice");
+  EXPECT_EQ(without(at_full(Rule::kNotInterpretable)).end, "") << "the first one stands in for it";
 }
 
 TEST(Execution, WhereATaskOnlyMovesDataLaunchesHaveTheirShareOfTheTime) {

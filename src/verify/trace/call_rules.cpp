@@ -101,6 +101,20 @@ bool may_be_empty(const TraceStep& step) {
   });
 }
 
+// Does it cut numbers with a fraction down to whole ones?
+bool truncates(const CaseTrace& trace, const TraceStep& step) {
+  static const std::set<std::string> casts = {"_to_copy", "to", "type_as", "copy_", "copy"};
+  if (!casts.count(base_name(step.op)) || step.reads.empty() || step.outs.empty()) return false;
+  auto floating = [&](int64_t id) { return is_floating(trace.values.at(static_cast<size_t>(id)).dtype); };
+  return floating(overwrites(step.op) ? step.reads.back() : step.reads[0]) && !floating(step.outs[0]);
+}
+
+bool truncates(const CaseTrace& trace) {
+  const size_t forward = trace.init_steps + trace.input_steps;
+  return std::any_of(trace.tape.begin() + static_cast<ptrdiff_t>(forward), trace.tape.end(),
+                     [&](const TraceStep& step) { return !step.is_launch && truncates(trace, step); });
+}
+
 }  // namespace
 
 bool is_plumbing(const std::string& op) { return plumbing().count(base_name(op)) > 0; }
@@ -269,6 +283,7 @@ CallFinding check_calls(const CaseTrace& trace, CallRules rules, const CaseTrace
 
   const size_t forward = trace.init_steps + trace.input_steps;
   const std::vector<bool> on_host = host_arithmetic(trace);
+  const bool may_not_truncate = reference && !truncates(*reference);
   bool early_launch = false, any_launch = false, only_empty = true;
   for (size_t at = 0; at < trace.tape.size(); ++at) {
     const TraceStep& step = trace.tape[at];
@@ -284,7 +299,8 @@ CallFinding check_calls(const CaseTrace& trace, CallRules rules, const CaseTrace
       for (int64_t id : step.reads) reached.insert(storage_of(id));
       continue;
     }
-    if (!is_plumbing(step.op) && !on_host[at]) delegated.insert(step.op);
+    const bool cuts = may_not_truncate && truncates(trace, step);
+    if ((!is_plumbing(step.op) || cuts) && !on_host[at]) delegated.insert(step.op);
     size_t first_source = 0;
     if (overwrites(step.op) && !step.reads.empty()) {
       first_source = 1;

@@ -130,6 +130,29 @@ TEST(CallRules, ArithmeticOnWeightsInInitIsWorkInTheWrongPlace) {
   EXPECT_TRUE(beside(unused, task).passed()) << "nobody takes the product";
 }
 
+// Rounding towards zero is arithmetic, whoever calls it a cast.
+TEST(CallRules, CastsOfFractionsToWholeNumbersAreTheTasksToMake) {
+  auto cast = [](Dtype from, Dtype to) {
+    CaseTrace trace = roomy();
+    trace.values[1].dtype = from;
+    trace.values[2].dtype = to;
+    trace.tape.push_back(call_step("aten._to_copy.default", {1}, 2));
+    trace.outputs = leaf(2);
+    return trace;
+  };
+  CaseTrace task = roomy();
+  task.tape = {empty_y()};
+  EXPECT_EQ(beside(cast(Dtype::kFloat32, Dtype::kInt64), task).rule(), Rule::kLibraryCalls);
+  EXPECT_TRUE(beside(cast(Dtype::kInt32, Dtype::kInt64), task).passed());
+  EXPECT_TRUE(beside(cast(Dtype::kInt32, Dtype::kFloat32), task).passed());
+  EXPECT_TRUE(beside(cast(Dtype::kFloat32, Dtype::kFloat16), task).passed());
+  EXPECT_TRUE(beside(cast(Dtype::kFloat32, Dtype::kInt64), cast(Dtype::kFloat32, Dtype::kInt64)).passed());
+  CaseTrace into = cast(Dtype::kFloat32, Dtype::kInt32);
+  into.tape.back() = call_step("aten.copy_.default", {2, 1}, 2);
+  into.tape.insert(into.tape.end() - 1, call_step("aten.empty.memory_format", {}, 2));
+  EXPECT_EQ(beside(into, task).rule(), Rule::kLibraryCalls);
+}
+
 // An operator that the task uses once may be used once, on as many weights; what an operator writes to on the side is
 // made by it, and so is what gets a weight's name in another precision.
 TEST(CallRules, WhatTheTaskItselfDoesInInitExcusesNothingElse) {

@@ -431,6 +431,28 @@ int64_t TraceValue::end_byte() const {
   return (last + 1) * item_size(dtype);
 }
 
+double CaseTrace::programs() const {
+  double sum = 0;
+  for (const TraceStep& step : tape) {
+    if (!step.is_launch) continue;
+    double product = 1;
+    for (int64_t size : step.choices[0].grid) product *= static_cast<double>(size);
+    sum += product;
+  }
+  return sum;
+}
+
+double CaseTrace::bytes() const {
+  std::map<int64_t, int64_t> extents;
+  for (const TraceValue& value : values) {
+    int64_t& extent = extents[value.storage];
+    extent = std::max(extent, value.end_byte());
+  }
+  double sum = 0;
+  for (const auto& [storage, extent] : extents) sum += static_cast<double>(extent);
+  return sum;
+}
+
 int64_t CaseTrace::launches() const {
   return std::count_if(tape.begin(), tape.end(), [](const TraceStep& step) { return step.is_launch; });
 }

@@ -103,6 +103,8 @@ struct CaseTrace {
   Json notes;
 
   int64_t launches() const;
+  double programs() const;  // Of all launches, as first configured.
+  double bytes() const;     // Of all storages, as far as values reach.
 };
 
 struct TraceGlobal {

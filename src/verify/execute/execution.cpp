@@ -279,6 +279,7 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
   run.deadline_s = left(until);
   if (run.deadline_s <= 0) return Rule::kDeadline;
   JudgeAnswer answer = executor_->run(run, own_);
+  waited_s_ += answer.waited_s;
   took_s_ = run.deadline_s - left(until);
   ran_ |= launches && !answer.lost;
   kept_ = answer.body.is_object() && answer.body.value("kept", false);
@@ -304,11 +305,11 @@ Finding Execution::run(const CaseSpec& spec, int64_t seed_index, double until, b
 
 double Execution::begins(double deadline_s) {
   if (own_) own_->set_deadline(deadline_s);
-  return now_s() + deadline_s;
+  return now_s() - waited_s_ + deadline_s;
 }
 
 double Execution::left(double until) const {
-  return own_ && executor_->path() == VerifyPath::kInterpreter ? own_->left() : until - now_s();
+  return own_ && executor_->path() == VerifyPath::kInterpreter ? own_->left() : until + waited_s_ - now_s();
 }
 
 Finding Execution::without_triton(const CaseSpec& spec, double until) {
@@ -382,7 +383,7 @@ Finding Execution::with_chosen(const std::vector<int64_t>& chosen, double deadli
   for (const CaseSpec& spec : cases_) {
     auto ran = std::ranges::find(results_, spec.name, &CaseResult::name);
     if (ran == results_.end() || ran->skipped || !ran->finding.passed() || decided_.count(spec.name)) continue;
-    Finding ended = run(spec, 0, now_s() + deadline_s * growth(spec), true, {{}, "", chosen});
+    Finding ended = run(spec, 0, begins(deadline_s * growth(spec)), true, {{}, "", chosen});
     if (ended.outcome() == Outcome::kHarnessFault) return ended;
     if (ended.outcome() == Outcome::kTampered) return {Rule::kVerifierFailed, human_text(ended)};  // It was not before.
     // What is too slow or too large now was neither when it was tuned.

@@ -158,6 +158,7 @@ class Execution {
   ExpectedRuns expected_;
   uint64_t runs_ = 0;
   bool lost_ = false, ran_ = false;
+  double waited_s_ = 0;            // For others who share the GPU, in all: on nobody's clock.
   double took_s_ = 0;              // The last run, on the clock of its deadline.
   bool kept_ = false;              // The last run left state changed.
   std::optional<double> written_;  // Of the last run without launches: see the judge's answer.

@@ -19,6 +19,7 @@ class Scripted : public Executor {
   std::function<Finding(const JudgeRun&)> run_says;
   TimeAnswer timed;
   bool times = true;
+  double waits_s = 0;  // Before each run.
 
   explicit Scripted(std::function<Finding(const JudgeRun&)> says, TimeAnswer timed)
       : run_says(std::move(says)), timed(std::move(timed)) {}
@@ -28,7 +29,9 @@ class Scripted : public Executor {
   double most_growth() const override { return 8; }
   JudgeAnswer begin(const Reference&, const TraceFile&, const KernelSet&) override { return ended({}); }
   JudgeAnswer run(const JudgeRun& run, OwnTime*) override {
-    return ended(run.launches ? run_says(run) : Finding(Rule::kElements));
+    JudgeAnswer answer = ended(run.launches ? run_says(run) : Finding(Rule::kElements));
+    answer.waited_s = waits_s;
+    return answer;
   }
   TimeAnswer time(JudgeTiming, const TimingProtocol&) override { return timed; }
 
@@ -50,7 +53,7 @@ struct Went {
 
 // An honest candidate whose launch has three grids to choose from, and one more launch without a choice.
 Went go(const std::function<Finding(const JudgeRun&)>& says, TimeAnswer timed = {}, const char* op = "aten.add.Tensor",
-        bool times = true) {
+        bool times = true, double waits_s = 0) {
   FakePool pool([op](const Job& job, const std::string& nonce) {
     if (kind_of(job) != "reference") return honest_answer(job, nonce);
     TraceFile file;
@@ -74,6 +77,7 @@ Went go(const std::function<Finding(const JudgeRun&)>& says, TimeAnswer timed = 
         },
         timed);
     made->times = times;
+    made->waits_s = waits_s;
     return made;
   };
   ExecutionTools tools{Tolerance::kFp32, judges.get(), &references, &protocol, true, executor};
@@ -174,6 +178,19 @@ TEST(Execution, WithoutATunerEveryChoiceMayBeMetAtFullSize) {
   };
   EXPECT_EQ(without(at_full(Rule::kElements)).end, "elements with a choice");
   EXPECT_EQ(without(at_full(Rule::kNotInterpretable)).end, "") << "the first one stands in for it";
+}
+
+TEST(Execution, WaitingForOthersIsOnNobodysClock) {
+  std::vector<double> left;
+  auto says = [&](const JudgeRun& run) {
+    left.push_back(run.deadline_s);
+    return Finding();
+  };
+  EXPECT_EQ(go(says, {}, "aten.add.Tensor", true, /*waits_s=*/15).end, "");  // Twice that is more than there is.
+  ASSERT_GE(left.size(), 4u);
+  // The clock stood still meanwhile, as this executor pretends only: what it says it waited is left over.
+  EXPECT_NEAR(left[1], left[0] + 30, 1) << "a run without launches waits, too";
+  EXPECT_NEAR(left[2], left[0] + 45, 1);
 }
 
 TEST(Execution, WhereATaskOnlyMovesDataLaunchesHaveTheirShareOfTheTime) {

@@ -283,8 +283,12 @@ JudgeAnswer JudgeLease::ask(const Json& question, const std::string& payload, do
 }
 
 JudgeAnswer JudgeLease::ask_in_turn(const Json& question, const std::string& payload, double seconds) {
+  const double came = now_s();
   SharedDevice::Turn turn(slots_->slots_[slot_]->on->among_others());
-  return ask(question, payload, seconds);
+  const double begins = now_s();
+  JudgeAnswer answer = ask(question, payload, seconds);
+  answer.waited_s = begins - came;
+  return answer;
 }
 
 JudgeAnswer JudgeLease::give_task(const std::string& key, const std::string& trace) {

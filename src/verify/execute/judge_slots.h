@@ -78,6 +78,7 @@ struct JudgeAnswer {
   Finding finding = Rule::kVerifierFailed;
   bool lost = false;    // The judge is gone: worth another try.
   std::string ended;    // What the reference did to it; "" = nothing.
+  double waited_s = 0;  // Before it was asked, for others who share the GPU.
   Json body;            // Everything the judge said,
   std::string payload;  // ... and the tensors with it.
 };

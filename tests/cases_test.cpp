@@ -24,6 +24,7 @@
 #include "base/process/build_paths.h"
 #include "base/text.h"
 #include "verify/feedback.h"
+#include "verify/trace/target_gpu.h"
 #include "verify/verifier.h"
 
 namespace tritonrl::cases_test {
@@ -187,6 +188,25 @@ TEST(Cases, SmallInputsShowWhatTheToleranceOfProductsHides) {
   VerifySeams seams;
   seams.cases = std::make_shared<SmallInputs>();
   hold_against("expect-small-inputs", {}, seams);
+}
+
+// Kernels of the right answers compile for every GPU, and host code is told of that one.
+TEST(Cases, RightAnswersCompileForEveryArchitecture) {
+  std::vector<Candidate> candidates;
+  for (const Case& one : load_cases(source_dir())) {
+    if (one.name.rfind("honest/", 0) == 0) candidates.push_back(one.candidate);
+  }
+  for (int64_t arch : known_architectures()) {
+    VerifyConfig config;
+    if (arch == config.arch) continue;  // All tests are for that.
+    config.arch = arch;
+    config.gpus = 0;
+    config.skip_stages = {Stage::kTinyRun, Stage::kFullRun};
+    auto verdicts = Verifier::open(config)->verify(candidates);
+    for (const Verdict& verdict : verdicts) {
+      EXPECT_TRUE(verdict.correct()) << "sm_" << arch << ": " << verdict.candidate_id << ": " << verdict.reason();
+    }
+  }
 }
 
 // Every task under tests/cases can tell right from wrong.

@@ -135,7 +135,7 @@ def products(ttir):
 def run(job, payload, blob, work):
     args = job["args"]
     spec, folder = args["spec"], os.path.join(work, "kernels")
-    fake_cuda.TARGET_ARCH = int(spec.get("arch", 90))
+    fake_cuda.set_target({**args.get("gpu", {}), "arch": int(spec.get("arch", 90))})
     if not set(spec["options"]) <= set(OPTIONS):
         raise Failure("not_recordable", "compile", "unknown launch options")
     used = closure(args["kernels"], spec_kernels(spec))[1]
@@ -150,7 +150,7 @@ def run(job, payload, blob, work):
         source = ASTSource(function, *decode_spec(spec, function, rebuilder))
         options = {name: value for name, value in spec["options"].items() if value is not None}
         started = time.perf_counter()
-        kernel = triton.compile(source, target=GPUTarget("cuda", fake_cuda.TARGET_ARCH, 32), options=options)
+        kernel = triton.compile(source, target=GPUTarget("cuda", fake_cuda.target["arch"], 32), options=options)
         seconds = time.perf_counter() - started
         kernel._init_handles()  # Refuses what the device has not got.
     except Failure:

@@ -20,9 +20,20 @@ from failure import Failure
 
 CUDA = torch.device("cuda", 0)
 CPU = torch.device("cpu")
-TARGET_ARCH = 90
-MULTIPROCESSORS = 132
-MAX_SHARED = 232448
+# The GPU that host code believes in and kernels are compiled for; src/verify/trace/target_gpu.h.
+target = {"arch": 90, "name": "NVIDIA H100", "memory": 80 << 30, "multiprocessors": 132, "shared": 232448,
+          "shared_per_multiprocessor": 233472, "threads_per_multiprocessor": 2048, "l2": 50 << 20}
+
+
+
+def set_target(gpu):
+    """Before a job is done; what `gpu` does not say stays."""
+    target.update(gpu)
+
+
+def capability(_device=None):
+    return divmod(target["arch"], 10)
+
 
 _truths = 0
 recorder = None  # The tape.Recorder that listens at the moment, or None.
@@ -204,11 +215,13 @@ class _Anything:
 
 
 def device_properties(_device=None):
+    major, minor = capability()
     return types.SimpleNamespace(
-        name="NVIDIA H100", major=TARGET_ARCH // 10, minor=TARGET_ARCH % 10, total_memory=80 << 30,
-        multi_processor_count=MULTIPROCESSORS, warp_size=32, max_threads_per_multi_processor=2048,
-        max_threads_per_block=1024, regs_per_multiprocessor=65536, shared_memory_per_block=49152,
-        shared_memory_per_block_optin=MAX_SHARED, shared_memory_per_multiprocessor=233472, L2_cache_size=50 << 20,
+        name=target["name"], major=major, minor=minor, total_memory=target["memory"],
+        multi_processor_count=target["multiprocessors"], warp_size=32,
+        max_threads_per_multi_processor=target["threads_per_multiprocessor"], max_threads_per_block=1024,
+        regs_per_multiprocessor=65536, shared_memory_per_block=49152, shared_memory_per_block_optin=target["shared"],
+        shared_memory_per_multiprocessor=target["shared_per_multiprocessor"], L2_cache_size=target["l2"],
         is_integrated=0, is_multi_gpu_board=0, gcnArchName="")
 
 
@@ -233,12 +246,12 @@ def install():
     answers = dict(
         is_available=lambda: True, is_initialized=lambda: True, init=lambda: None, device_count=lambda: 1,
         current_device=lambda: 0, set_device=lambda device: None, synchronize=lambda device=None: None,
-        get_device_name=lambda device=None: "NVIDIA H100", get_device_properties=device_properties,
-        get_device_capability=lambda device=None: (TARGET_ARCH // 10, TARGET_ARCH % 10),
+        get_device_name=lambda device=None: target["name"], get_device_properties=device_properties,
+        get_device_capability=capability,
         is_bf16_supported=lambda *args, **kwargs: True, empty_cache=lambda: None, ipc_collect=lambda: None,
         memory_allocated=lambda device=None: 0, max_memory_allocated=lambda device=None: 0,
         memory_reserved=lambda device=None: 0, reset_peak_memory_stats=lambda device=None: None,
-        mem_get_info=lambda device=None: (79 << 30, 80 << 30), manual_seed=lambda seed: None,
+        mem_get_info=lambda device=None: (target["memory"] - (1 << 30), target["memory"]), manual_seed=lambda seed: None,
         manual_seed_all=lambda seed: None, device=_Anything, device_of=_Anything, stream=_Anything, Stream=_Anything,
         Event=_Anything, StreamContext=_Anything, ExternalStream=_Anything, current_stream=_Anything,
         default_stream=_Anything, set_stream=lambda stream: None, CUDAGraph=_no_graphs, graph=_no_graphs,

@@ -16,7 +16,7 @@ def record(args, work, failures=None):
     """The trace as a dict: {"kernels", "specs", "cubins", "cases"}. Additional cases that fail are left out of it and
     listed in `failures`."""
     now = session.current = session.Session()
-    fake_cuda.TARGET_ARCH = int(args.get("arch", 90))
+    fake_cuda.set_target(args.get("gpu", {}))
     cases = []
     kind = ReferenceCase if args.get("reference") else Case
     for spec in args["cases"]:

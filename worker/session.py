@@ -63,7 +63,7 @@ def _nested(kind, build):
 
 def make_spec(table, function, signature, constants, options, attrs):
     """What Triton would compile, as data. Of the backend's `options` only what differs from the default stays."""
-    plain = make_backend(GPUTarget("cuda", fake_cuda.TARGET_ARCH, 32)).parse_options({})
+    plain = make_backend(GPUTarget("cuda", fake_cuda.target["arch"], 32)).parse_options({})
     chosen = {}
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
@@ -76,7 +76,7 @@ def make_spec(table, function, signature, constants, options, attrs):
     spec = {"kernel": kernel, "signature": {name: _nested(kind, list) for name, kind in signature.items()},
             "constants": {_path(names, path): encode_constant(value, table) for path, value in constants.items()},
             "attrs": {_path(names, path): [list(pair) for pair in pairs] for path, pairs in attrs.items() if pairs},
-            "options": chosen, "arch": fake_cuda.TARGET_ARCH}
+            "options": chosen, "arch": fake_cuda.target["arch"]}
     return {**spec, "key": spec_key(table.entries, spec)}
 
 

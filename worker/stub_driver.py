@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Stub Triton driver: compiles for sm_90 without a GPU, keeps the cubins, and records launches instead of making them.
+# Stub Triton driver: compiles without a GPU, keeps the cubins, and records launches instead of making them.
 #
 # Covers kernel[grid](...), .run, .warmup, heuristics and autotune (every configuration, at most MAX_CHOICES).
 import functools
@@ -46,7 +46,8 @@ class _Utils:
         return None, _Function(binary), registers, stack // 4, 1024
 
     def get_device_properties(self, _device):
-        return {"max_shared_mem": fake_cuda.MAX_SHARED, "multiprocessor_count": fake_cuda.MULTIPROCESSORS,
+        return {"max_shared_mem": fake_cuda.target["shared"],
+                "multiprocessor_count": fake_cuda.target["multiprocessors"],
                 "max_num_regs": 65536, "warpSize": 32, "sm_clock_rate": 1980000, "mem_clock_rate": 2619000,
                 "mem_bus_width": 5120}
 
@@ -67,7 +68,7 @@ class StubDriver(DriverBase):
         return ty
 
     def get_current_target(self):
-        return GPUTarget("cuda", fake_cuda.TARGET_ARCH, 32)
+        return GPUTarget("cuda", fake_cuda.target["arch"], 32)
 
     def get_active_torch_device(self):
         return fake_cuda.CUDA
@@ -82,7 +83,7 @@ class StubDriver(DriverBase):
         return 0
 
     def get_device_capability(self, _device=0):
-        return (fake_cuda.TARGET_ARCH // 10, fake_cuda.TARGET_ARCH % 10)
+        return fake_cuda.capability()
 
     def get_benchmarker(self):
         return _bench

@@ -69,7 +69,7 @@ class ModelNew(nn.Module):
         return y.reshape(x.shape).to(torch.float32).transpose(0, 1)
 """
 
-_ARGS = {"task_source": TASK, "candidate_source": CANDIDATE, "init_inputs": [8], "arch": 90,
+_ARGS = {"task_source": TASK, "candidate_source": CANDIDATE, "init_inputs": [8],
          "cases": [{"name": "full", "constants": {}, "compile": True,
                     "inputs": [{"shape": [8, 8], "dtype": "float32", "stride": [8, 1]}]}]}
 

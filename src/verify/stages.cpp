@@ -51,6 +51,7 @@ void VerifyConfig::validate() const {
     throw usage_error("deadlines of verify must be positive");
   }
   if (gpus < -1) throw usage_error("verify.gpus must be -1 (all), 0 (none) or a number");
+  typical_gpu(arch);
   if (judges_per_gpu < 1 || judges_per_gpu > 8) throw usage_error("verify.judges_per_gpu must be 1 to 8");
   if (memory_mb < 256) throw usage_error("verify.memory_mb must be at least 256");
   if (max_programs < 1) throw usage_error("verify.max_programs must be positive");
@@ -231,8 +232,11 @@ class CandidateRun {
     double seconds = 0;
     Finding ended = f_.compiler_.compile(
         file, traces, f_.config_.compile_deadline_s,
-        [this](Job job, Blob* blob, const std::string& kernel) { return run(std::move(job), blob, kernel); }, &*own_,
-        kernels, &seconds);
+        [this](Job job, Blob* blob, const std::string& kernel) {
+          job.args["gpu"] = to_json(execution_->target());
+          return run(std::move(job), blob, kernel);
+        },
+        &*own_, kernels, &seconds);
     triton_compile_s_ = triton_compile_s_.value_or(0) + seconds;
     return ended;
   }

@@ -46,6 +46,7 @@ struct VerifyConfig {
   double reference_deadline_s = 120;  // For a reference, which is trusted more.
   double time_deadline_s = 60;
   int64_t gpus = -1;              // How many GPUs to verify on; -1 = all there are, 0 = none.
+  int64_t arch = 90;              // What kernels are compiled for where no GPU says it: 90 = compute capability 9.0.
   int64_t judges_per_gpu = 1;     // Candidates that run on a GPU beside each other.
   int64_t memory_mb = 4096;       // Per sandboxed job, all its processes and files, beyond what it starts with.
   int64_t max_programs = 200000;  // Program instances in one interpreted trace (about 1 ms each).
@@ -73,6 +74,8 @@ struct VerifyConfig {
     v.renamed("oracle_deadline_s", "verify.reference_deadline_s");
     v("time_deadline_s", time_deadline_s, "seconds for time");
     v("gpus", gpus, "GPUs to verify on: -1 = all there are; 0 = none, correctness is decided by the interpreter");
+    v("arch", arch,
+      "what kernels are compiled for where none is used: 80, 86, 89, 90, 100, 103 or 120; on GPUs it is theirs");
     v("judges_per_gpu", judges_per_gpu,
       "candidates that run on a GPU beside each other, each with processes of its own (about 2 GB); one that is timed "
       "has "

@@ -103,7 +103,9 @@ Verifier::Verifier(std::unique_ptr<WorkerPool> pool, std::unique_ptr<JudgeSlots>
 
 ExecutionTools Verifier::tools() const {
   std::function<std::unique_ptr<Executor>()> executor;
+  std::function<TargetGpu()> target = [gpu = typical_gpu(config_.arch)] { return gpu; };
   if (on_gpus_) {
+    target = [this] { return judges_->next_target(); };
     executor = [this] { return std::make_unique<ReplayExecutor>(*judges_); };
   } else {
     InterpreterLimits limits{config_.memory_mb << 20, config_.max_programs, config_.reference_deadline_s};
@@ -114,7 +116,8 @@ ExecutionTools Verifier::tools() const {
           references_.get(),
           seams_.timing.get(),
           config_.call_rules == CallRules::kStrict,
-          std::move(executor)};
+          std::move(executor),
+          std::move(target)};
 }
 
 std::unique_ptr<Verifier> Verifier::over(std::unique_ptr<WorkerPool> pool, std::unique_ptr<JudgeSlots> judges,
@@ -224,8 +227,8 @@ std::string Verifier::lint(const Task& task) const {
 }
 
 std::shared_ptr<const Reference> Verifier::record(const Task& task, const std::vector<CaseSpec>& cases) const {
-  auto reference = references_->ask(task, cases, kRecordSeed);
-  if (reference->lost) reference = references_->ask(task, cases, kRecordSeed);
+  auto reference = references_->ask(task, cases, kRecordSeed, typical_gpu(config_.arch));
+  if (reference->lost) reference = references_->ask(task, cases, kRecordSeed, typical_gpu(config_.arch));
   if (reference->lost) throw environment_error("the verifier's worker was lost: " + reference->failure);
   return reference;
 }

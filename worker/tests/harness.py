@@ -140,7 +140,7 @@ class Pair:
     def record_args(self, task, candidate, answer, constants=None, compile=True):
         inputs = [{"shape": i["tensor"]["shape"], "dtype": i["tensor"]["dtype"], "stride": i["tensor"]["stride"]}
                   if i["kind"] == "tensor" else {"value": i["value"]} for i in answer["inputs"]]
-        return {"task_source": task, "candidate_source": candidate, "arch": 90,
+        return {"task_source": task, "candidate_source": candidate,
                 "init_inputs": answer["init_inputs"],
                 "cases": [{"name": "full", "constants": constants or {}, "inputs": inputs, "compile": compile}]}
 

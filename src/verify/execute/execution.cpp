@@ -67,7 +67,8 @@ Execution::Execution(const ExecutionTools& tools, const Task& task, std::vector<
       weights_(weights),
       inputs_(inputs),
       poison_(poison),
-      executor_(tools.executor()) {
+      executor_(tools.executor()),
+      target_(tools.target ? tools.target() : TargetGpu()) {
   CHECK(!cases_.empty()) << "a task without cases";
 }
 
@@ -90,7 +91,7 @@ Finding Execution::end(const JudgeAnswer& answer) {
 }
 
 Finding Execution::ask_for_reference() {
-  reference_ = tools_.references->ask(task_, cases_, weights_.init);
+  reference_ = tools_.references->ask(task_, cases_, weights_.init, target_);
   std::string blamed = tools_.references->blamed(reference_->key);
   if (!blamed.empty()) return unusable(blamed);
   if (reference_->failure.empty()) return {};
@@ -143,7 +144,7 @@ std::string Execution::take(const Blob& blob, const Json& asked) {
     auto parsed = parse_trace_file(std::make_shared<const std::string>(blob.tensors()));
     if (!parsed) return parsed.why;
     trace_ = std::move(*parsed.value);
-    check_specialisations(trace_);
+    check_specialisations(trace_, target_.arch);
     size_t further = 0, next = 0;
     for (const CaseSpec& spec : cases_) {
       if (decided_.count(spec.name) || !spec.trace.empty()) continue;
@@ -181,7 +182,7 @@ Finding Execution::record(const std::string& code, const RunRecord& run_record) 
                {"candidate_source", code},
                {"init_inputs", list[0]["init_inputs"]},
                {"cases", list},
-               {"arch", kArchitecture}};
+               {"gpu", to_json(target_)}};
   Blob blob;
   Finding ended = run_record(std::move(args), &blob);
   if (!ended.passed()) return ended;

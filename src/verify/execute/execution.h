@@ -39,6 +39,7 @@ struct ExecutionTools {
   const TimingProtocol* timing = nullptr;
   bool strict = true;  // Library calls may not do the work (trace/call_rules.h).
   std::function<std::unique_ptr<Executor>()> executor;
+  std::function<TargetGpu()> target = nullptr;  // What the next candidate is compiled for; null = an H100.
 };
 
 // What the judge found out about a task; see verify/judge/task_lint.h.
@@ -86,6 +87,7 @@ class Execution {
   Finding lint(double deadline_s, TaskFindings* found, size_t index = 0, bool other_seed = false, bool drops = true);
 
   const Executor& executor() const { return *executor_; }
+  const TargetGpu& target() const { return target_; }  // That kernels are compiled for.
   const TraceFile& trace() const { return trace_; }
   // The reference's trace of a case; null where it has none. REQUIRES: record() passed.
   const CaseTrace* reference_trace(const CaseSpec& spec) const { return reference_->file.find(spec.recorded_as()); }
@@ -148,6 +150,7 @@ class Execution {
   WeightSeeds weights_;
   Rng inputs_, poison_;
   std::unique_ptr<Executor> executor_;
+  TargetGpu target_;
   std::shared_ptr<const Reference> reference_;
   TraceFile trace_;
   DecidedCases decided_;

@@ -143,6 +143,8 @@ void JudgeSlots::start(Slot& slot) {
     throw environment_error(cat("the judge on ", slot.info.device, " does not come up: ", human_text(found)));
   }
   slot.info.name = body.value("name", "");
+  if (body.contains("gpu")) slot.info.gpu = target_gpu_from(body["gpu"]);
+  insist_on_support(slot.info.gpu, slot.info.device);
   slot.info.memory = body.value("memory", int64_t{0});
   slot.info.bandwidth = body.value("bandwidth", 0.0);
   log_debug(cat("the judge on ", slot.info.device, " came up in ", human_seconds(now_s() - began)));
@@ -180,12 +182,27 @@ void JudgeSlots::measure(Slot& slot) {
   slot.on->measured_at = now_s();
 }
 
-JudgeLease JudgeSlots::acquire(const std::string& key) {
+TargetGpu JudgeSlots::next_target() {
+  std::lock_guard lock(mutex_);
+  for (size_t tried = 0; tried < slots_.size(); ++tried) {
+    const Slot& slot = *slots_[next_target_++ % slots_.size()];
+    if (slot.given_up.empty()) return slot.info.gpu;
+  }
+  return slots_.empty() ? TargetGpu() : slots_[0]->info.gpu;
+}
+
+bool JudgeSlots::has(const TargetGpu& target) {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(slots_, [&](const auto& slot) { return slot->given_up.empty() && slot->is(target); });
+}
+
+JudgeLease JudgeSlots::acquire(const std::string& key, const TargetGpu* target) {
   std::unique_lock lock(mutex_);
   for (;;) {
     bool any = false;
     std::vector<size_t> free;
     for (size_t i = 0; i < slots_.size(); ++i) {
+      if (target && !slots_[i]->is(*target)) continue;
       any |= slots_[i]->given_up.empty();
       if (slots_[i]->given_up.empty() && !slots_[i]->busy) free.push_back(i);
     }

@@ -25,6 +25,7 @@
 #include "verify/execute/compare.h"
 #include "verify/execute/timing_protocol.h"
 #include "verify/sandbox/channel.h"
+#include "verify/trace/target_gpu.h"
 #include "verify/verdict.h"
 
 namespace tritonrl {
@@ -32,6 +33,7 @@ namespace tritonrl {
 struct DeviceInfo {
   std::string device;                            // "cuda:0".
   std::string name;                              // "NVIDIA H200".
+  TargetGpu gpu;                                 // What kernels for it are compiled for.
   int64_t memory = 0;                            // Bytes.
   double bandwidth = 0;                          // Bytes per second of a large copy, measured.
   std::vector<std::pair<double, double>> noise;  // (seconds of a run, how far from 1 a ratio of equals gets); may be
@@ -138,9 +140,13 @@ class JudgeSlots {
   static std::vector<std::string> devices();
   ~JudgeSlots();
 
-  // Blocks. Of several free slots, one that was given the task `key`. Throws Error (environment) when every GPU was
-  // given up. Thread rule: any thread.
-  JudgeLease acquire(const std::string& key = "");
+  // Blocks. Of several free slots, one that was given the task `key`; of several kinds of GPUs, `target` (null = any;
+  // a slot on the processor is of every kind). Throws Error (environment) when every GPU of it was given up. Thread
+  // rule: any thread.
+  JudgeLease acquire(const std::string& key = "", const TargetGpu* target = nullptr);
+  // The GPUs that are in use, one after the other: what the next candidate is compiled for. Thread rule: any thread.
+  TargetGpu next_target();
+  bool has(const TargetGpu& target);  // Is one of its kind in use?
   // The GPU of that name, for whoever else uses it: timing waits until it has given way. Null where there is none.
   SharedDevice* shared(const std::string& name);
   size_t size() const { return slots_.size(); }
@@ -164,6 +170,7 @@ class JudgeSlots {
     bool busy = false;
     std::string given_up;  // Why this GPU is used no more; "" = it is.
     std::shared_ptr<Device> on;
+    bool is(const TargetGpu& target) const { return !on->is_gpu || info.gpu == target; }
   };
   void start(Slot& slot);
   void measure(Slot& slot);
@@ -174,6 +181,7 @@ class JudgeSlots {
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<std::unique_ptr<Slot>> slots_;
+  size_t next_target_ = 0;
 };
 
 }  // namespace tritonrl

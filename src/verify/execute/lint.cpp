@@ -10,7 +10,7 @@ Finding Execution::lint(double deadline_s, TaskFindings* found, size_t index, bo
   const CaseSpec& spec = cases_[index];
   JudgeAnswer answer;
   {
-    JudgeLease judge = tools_.judges->acquire();
+    JudgeLease judge = tools_.judges->acquire(reference_->key, &target_);
     answer = judge.give_task(reference_->key, *reference_->file.bytes);
     JudgeTiming what;
     what.task = reference_->key;

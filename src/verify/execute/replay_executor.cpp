@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "verify/execute/timing_json.h"
 
 namespace tritonrl {
@@ -32,7 +33,12 @@ JudgeAnswer ReplayExecutor::kept(JudgeAnswer answer) {
 
 JudgeAnswer ReplayExecutor::begin(const Reference& reference, const TraceFile& trace, const KernelSet& kernels) {
   if (slot_) return answered({});
-  slot_.emplace(slots_.acquire(reference.key));
+  if (!slots_.has(reference.target)) {  // Given up since; another attempt takes another kind.
+    JudgeAnswer gone = answered({Rule::kVerifierFailed, cat("no ", reference.target.name, " is left to verify on")});
+    gone.lost = true;
+    return gone;
+  }
+  slot_.emplace(slots_.acquire(reference.key, &reference.target));
   JudgeAnswer answer = slot_->give_task(reference.key, *reference.file.bytes);
   if (answer.finding.passed()) answer = slot_->give_candidate(make_bundle(trace, kernels));
   return kept(std::move(answer));

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "verify/trace/target_gpu.h"
 
 namespace tritonrl {
 namespace {
@@ -189,6 +190,11 @@ Json Judge::hello(const Json& question) {
     cache_bytes_ = properties.l2CacheSize;
     memory = static_cast<int64_t>(free);
     reply["name"] = properties.name;
+    reply["gpu"] = to_json(TargetGpu{properties.major * 10 + properties.minor, properties.name,
+                                     static_cast<int64_t>(properties.totalGlobalMem), properties.multiProcessorCount,
+                                     static_cast<int64_t>(properties.sharedMemPerBlockOptin),
+                                     static_cast<int64_t>(properties.sharedMemPerMultiprocessor),
+                                     properties.maxThreadsPerMultiProcessor, properties.l2CacheSize});
     reply["memory"] = total;
     reply["free"] = free;
     if (free < (size_t{4} << 30)) throw JudgeFault{"another program holds the GPU's memory", true};

@@ -10,7 +10,7 @@
 // Questions of the verifier (verify/execute/judge_slots.h), JSON over the Channel:
 //
 //   hello      {"memory_share": x, "replayers": bool, "memory_bytes": n on the processor, 0 = all}
-//                                      -> {"name", "memory", "bandwidth"}
+//                                      -> {"name", "memory", "bandwidth", "gpu": trace/target_gpu.h}
 //   measure    {"spec"}                -> {"noise": [[readings, ...], ...]}: computations against themselves
 //   task       {"key"} + trace of the reference, kept until the memory is needed
 //   candidate  {} + its bundle (trace/bundle.h); replaces the last one

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "verify/trace/target_gpu.h"
 
 namespace tritonrl {
 namespace {
@@ -81,6 +83,17 @@ void pack_descriptor(const TraceArg& arg, const at::Tensor& tensor, const std::o
 
 bool is_descriptor(const std::string& type) { return type.rfind("tensordesc", 0) == 0; }
 
+int64_t device_architecture() {
+  static const int64_t arch = [] {
+    int device = 0, major = 0, minor = 0;
+    bool known = cudaGetDevice(&device) == cudaSuccess &&
+                 cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+                 cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess;
+    return known ? major * 10 + minor : 0;
+  }();
+  return arch;
+}
+
 void* symbol(const char* name) {
   static void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
   if (!library) throw environment_error("cannot load libcuda.so.1", "", "install NVIDIA's driver");
@@ -90,6 +103,13 @@ void* symbol(const char* name) {
 }
 
 }  // namespace
+
+void check_architecture(std::string_view image, int64_t device) {
+  int64_t arch = architecture_of(image);
+  if (arch == 0 || device == 0 || arch == device) return;
+  throw ReplayFailure{
+      {Rule::kVerifierFailed, cat("a kernel was compiled for sm_", arch, ", and this GPU is sm_", device)}};
+}
 
 const CudaDriver& CudaDriver::get() {
   static const CudaDriver driver;
@@ -117,12 +137,15 @@ void CudaDriver::check(CUresult result, const char* what) const {
   const char* text = nullptr;
   error_text(result, &text);
   bool full = result == CUDA_ERROR_OUT_OF_MEMORY;
+  // What was compiled for another GPU is nobody's fault but ours.
+  bool foreign = result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+                 result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
   std::string said = cat(what, ": ", text ? text : "unknown CUDA error");
-  ReplayFailure failure{{full ? Rule::kOutOfMemory : Rule::kKernelFailed, said}, !full};
+  Rule rule = full ? Rule::kOutOfMemory : foreign ? Rule::kVerifierFailed : Rule::kKernelFailed;
+  ReplayFailure failure{{rule, said}, !full && !foreign};
   // Refused before anything ran: the context is whole.
-  if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_NOT_FOUND ||
-      result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
-      result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) {
+  if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_FOUND ||
+      result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES || result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) {
     failure.context_lost = false;
   }
   throw failure;
@@ -138,6 +161,7 @@ CudaLauncher::Loaded& CudaLauncher::load(const TraceCubin& cubin) {
   auto count = std::count_if(cubin.signature.begin(), cubin.signature.end(), is_descriptor);
   loaded.descriptors = tma_metadata(cubin.descriptors, static_cast<size_t>(count));
   const CudaDriver& driver = CudaDriver::get();
+  check_architecture(cubin.image, device_architecture());
   // The driver reads the image's length from its headers, which came from outside: give it slack that holds nothing.
   std::string image(cubin.image);
   image.append(4096, '\0');

@@ -39,6 +39,10 @@ class CudaDriver {
   CudaDriver();
 };
 
+// Throws ReplayFailure, which is our fault, where a cubin says that it was compiled for another architecture than the
+// device's (90 = compute capability 9.0; 0 = not known).
+void check_architecture(std::string_view image, int64_t device);
+
 // Launches a trace's cubins. Modules are loaded on first use and unloaded with the object.
 class CudaLauncher : public Launcher {
  public:

@@ -6,6 +6,8 @@
 
 #include <optional>
 
+#include "verify/replay/driver.h"
+
 namespace tritonrl {
 namespace {
 
@@ -48,6 +50,24 @@ TEST(TapeLaunch, TuplesAreTakenApart) {
   EXPECT_EQ(taken(tuple({one, tuple({tuple({y}), x})}), "(i32;((*fp32);*fp32))"), "i32=1 *fp32=4 *fp32=3 ");
   EXPECT_EQ(taken(tuple({}), "()"), "");
   EXPECT_EQ(taken(tuple({one, one}), "constexpr"), "constexpr=0 ") << "a constant is the compiler's matter";
+}
+
+TEST(Launching, WhatWasCompiledForAnotherGpuIsOurFault) {
+  std::string image(64, 0);
+  image.replace(0, 5,
+                "\x7f"
+                "ELF\x02");
+  image[8] = 7;
+  image[0x30] = 0x50;  // sm_80.
+  EXPECT_NO_THROW(check_architecture(image, 80));
+  EXPECT_NO_THROW(check_architecture("no cubin", 90)) << "the driver will say it";
+  try {
+    check_architecture(image, 90);
+    FAIL();
+  } catch (const ReplayFailure& failure) {
+    EXPECT_EQ(failure.finding.outcome(), Outcome::kHarnessFault);
+    EXPECT_FALSE(failure.context_lost);
+  }
 }
 
 TEST(TapeLaunch, ATupleIsAsItsKernelHasIt) {

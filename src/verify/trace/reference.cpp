@@ -44,24 +44,27 @@ std::string ReferenceCache::blamed(const std::string& key) const {
 }
 
 std::shared_ptr<const Reference> ReferenceCache::ask(const Task& task, const std::vector<CaseSpec>& cases,
-                                                     int64_t weight_seed) {
-  std::string key = content_hash(cat(task.source, '\0', recorded_cases(cases).dump(), '\0', weight_seed));
+                                                     int64_t weight_seed, const TargetGpu& target) {
+  std::string key = content_hash(
+      cat(task.source, '\0', recorded_cases(cases).dump(), '\0', weight_seed, '\0', to_json(target).dump()));
   return answers_.get(key, [&] {
-    auto reference = record(key, task, cases, weight_seed);
-    return reference->passing ? record(key, task, cases, weight_seed) : reference;
+    auto reference = record(key, task, cases, weight_seed, target);
+    return reference->passing ? record(key, task, cases, weight_seed, target) : reference;
   });
 }
 
 std::shared_ptr<const Reference> ReferenceCache::record(const std::string& key, const Task& task,
-                                                        const std::vector<CaseSpec>& cases, int64_t weight_seed) {
+                                                        const std::vector<CaseSpec>& cases, int64_t weight_seed,
+                                                        const TargetGpu& target) {
   auto reference = std::make_shared<Reference>();
   reference->key = key;
+  reference->target = target;
   Job job{"record",
           {{"reference", true},
            {"task_source", task.source},
            {"weight_seed", weight_seed},
            {"cases", recorded_cases(cases)},
-           {"arch", 90}},
+           {"gpu", to_json(target)}},
           ""};
   job.deadline_s = deadline_s_;
   job.memory_bytes = memory_bytes_;

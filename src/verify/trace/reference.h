@@ -16,13 +16,15 @@
 #include "data/tasks/task.h"
 #include "verify/execute/case_source.h"
 #include "verify/sandbox/fork_server.h"
+#include "verify/trace/target_gpu.h"
 #include "verify/trace/trace.h"
 
 namespace tritonrl {
 
 struct Reference {
-  std::string key;  // Content hash of the task's source and of the cases that are recorded.
-  TraceFile file;   // A case for each CaseSpec with a trace of its own, but for those below.
+  std::string key;   // Content hash of the task's source, of the cases that are recorded and of the GPU.
+  TargetGpu target;  // That it was recorded for.
+  TraceFile file;    // A case for each CaseSpec with a trace of its own, but for those below.
   std::map<std::string, std::string> not_possible;  // Additional cases that it cannot do, and why.
   std::string failure;                              // Why the task cannot be judged; "" when it can.
   bool lost = false;                                // Our fault, not the task's; asking again may help.
@@ -39,7 +41,8 @@ class ReferenceCache {
         answers_(kMostAnswers, [](const auto& answer) { return answer->lost || answer->passing ? -1 : 1; }) {}
 
   // Blocks. One question asked by many at once is answered once. Thread rule: any thread.
-  std::shared_ptr<const Reference> ask(const Task& task, const std::vector<CaseSpec>& cases, int64_t weight_seed);
+  std::shared_ptr<const Reference> ask(const Task& task, const std::vector<CaseSpec>& cases, int64_t weight_seed,
+                                       const TargetGpu& target = TargetGpu());
 
   // That replaying the reference of `key` ended a process of ours. Once may be chance; after that it is the reason why
   // the task cannot be judged, and blamed() says it ("" until then). Thread rule: any thread.
@@ -49,7 +52,7 @@ class ReferenceCache {
  private:
   static constexpr int64_t kMostAnswers = 4096;  // A trace of a reference is a few kilobytes.
   std::shared_ptr<const Reference> record(const std::string& key, const Task& task, const std::vector<CaseSpec>& cases,
-                                          int64_t weight_seed);
+                                          int64_t weight_seed, const TargetGpu& target);
   WorkerPool& pool_;
   double deadline_s_;
   int64_t memory_bytes_;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "verify/trace/target_gpu.h"
 
 namespace tritonrl {
 namespace {
@@ -76,8 +77,8 @@ bool same(const Json& said, const TraceArg& arg) {
 
 class Check {
  public:
-  Check(const CaseTrace& trace, const TraceChoice& choice, const TraceSpec& spec)
-      : trace_(trace), choice_(choice), json_(spec.json) {}
+  Check(const CaseTrace& trace, const TraceChoice& choice, const TraceSpec& spec, int64_t arch)
+      : trace_(trace), choice_(choice), json_(spec.json), arch_(arch) {}
 
   void run() {
     const Json& signature = member("signature");
@@ -91,7 +92,7 @@ class Check {
     const Json& options = member("options");
     if (options.value("num_warps", Json()) != choice_.num_warps) wrong("num_warps");
     if (options.value("num_stages", Json()) != choice_.num_stages) wrong("num_stages");
-    if (json_.value("arch", Json()) != kArchitecture) throw Tainted{"a kernel for another architecture"};
+    if (json_.value("arch", Json()) != arch_) throw Tainted{"a kernel for another architecture"};
   }
 
  private:
@@ -164,16 +165,17 @@ class Check {
   const CaseTrace& trace_;
   const TraceChoice& choice_;
   const Json& json_;
+  int64_t arch_;
   size_t constants_ = 0, divisible_ = 0;  // Seen.
 };
 
 }  // namespace
 
-void check_specialisations(const TraceFile& file) {
+void check_specialisations(const TraceFile& file, int64_t arch) {
   for (const CaseTrace& trace : file.cases) {
     for (const TraceStep& step : trace.tape) {
       for (const TraceChoice& choice : step.choices) {
-        if (choice.spec >= 0) Check(trace, choice, file.specs[static_cast<size_t>(choice.spec)]).run();
+        if (choice.spec >= 0) Check(trace, choice, file.specs[static_cast<size_t>(choice.spec)], arch).run();
       }
     }
   }
@@ -184,6 +186,9 @@ void check_compiled(const Json& spec, const TraceCubin& cubin) {
   // Specialised warps come on top of those that were asked for.
   if (options.value("num_ctas", Json(1)) != cubin.num_ctas || options.value("num_warps", Json(0)) > cubin.num_warps) {
     throw Tainted{"a compiled kernel is launched otherwise than its spec says"};
+  }
+  if (int64_t arch = architecture_of(cubin.image); arch > 0 && spec.value("arch", Json()) != arch) {
+    throw Tainted{"a kernel compiled for another architecture"};
   }
 }
 

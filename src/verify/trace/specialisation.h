@@ -16,10 +16,9 @@
 
 namespace tritonrl {
 
-constexpr int64_t kArchitecture = 90;  // What kernels are compiled for.
-
-// Every choice of every launch that has a spec. Throws Tainted.
-void check_specialisations(const TraceFile& file);
+// Every choice of every launch that has a spec; `arch`: what was asked for, 90 for compute capability 9.0. Throws
+// Tainted.
+void check_specialisations(const TraceFile& file, int64_t arch);
 
 // Is the cubin what its spec (TraceSpec::json) asked for, where a launch depends on it? Throws Tainted.
 void check_compiled(const Json& spec, const TraceCubin& cubin);

@@ -34,7 +34,7 @@ void add(TraceFile& file, const std::string& name, const char* type, const Trace
 
 std::string why(const TraceFile& file) {
   try {
-    check_specialisations(file);
+    check_specialisations(file, 90);
   } catch (const Tainted& tainted) {
     return tainted.why;
   }

@@ -344,7 +344,7 @@ TEST(Stages, ForgedTraces) {
   EXPECT_EQ(outcome([](File& f) {
               f.cases[0].values.push_back(trace_value(2, {4}));
               f.cases[0].tape.insert(f.cases[0].tape.begin(), call_step("aten.rand.default", {}, 2));
-              f.cases[0].init_steps = 1;
+              f.cases[0].input_steps = 1;
             }),
             Outcome::kTampered);
   EXPECT_EQ(outcome([](File& f) {

@@ -25,7 +25,11 @@ TEST(Stages, SeedsAreSecretAndReproducible) {
     std::vector<std::string> told;  // To children.
     Trial trial = run(
         [&](const Job& job, const std::string& nonce) {
-          if (job.kind == "record" && recorder_saw) recorder_saw->insert(job.args["weight_seed"].get<int64_t>());
+          bool candidates = kind_of(job) == "record";
+          EXPECT_FALSE(candidates && job.args.contains("weight_seed")) << "who runs host code is told no seed";
+          if (kind_of(job) == "reference" && recorder_saw) {
+            recorder_saw->insert(job.args["weight_seed"].get<int64_t>());
+          }
           told.push_back(job.args.dump());
           return honest_answer(job, nonce);
         },
@@ -59,7 +63,7 @@ TEST(Stages, WeightSeedsDoNotGiveTheInputsAway) {
   EXPECT_NO_THROW(config.validate());
   std::set<int64_t> told;
   auto remembering = [&](const Job& job, const std::string& nonce) {
-    if (job.kind == "record") told.insert(job.args["weight_seed"].get<int64_t>());
+    if (kind_of(job) == "reference") told.insert(job.args["weight_seed"].get<int64_t>());
     return honest_answer(job, nonce);
   };
   double start = now_s();

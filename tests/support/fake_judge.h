@@ -19,8 +19,9 @@ namespace tritonrl {
 // The reply to a question and its tensors; `tensors` gets those of the reply. Null = the judge is gone.
 using JudgeReply = std::function<Json(const Json& question, const std::string& payload, std::string* tensors)>;
 
-// A judge on the processor. The answer is called from one thread at a time.
-inline std::unique_ptr<JudgeSlots> fake_judge(JudgeReply answer) {
+// A judge on the processor, or one on each of `gpus` ("cuda:0", "cuda:1", ...), which come up as such. The answer is
+// called from one thread at a time.
+inline std::unique_ptr<JudgeSlots> fake_judge(JudgeReply answer, std::vector<TargetGpu> gpus = {}) {
   struct Threads {
     std::mutex mutex;
     std::vector<std::thread> all;
@@ -30,18 +31,20 @@ inline std::unique_ptr<JudgeSlots> fake_judge(JudgeReply answer) {
   };
   auto threads = std::make_shared<Threads>();
   SlotOptions options;
-  options.devices = {"cpu"};
+  for (size_t i = 0; i < gpus.size(); ++i) options.devices.push_back("cuda:" + std::to_string(i));
+  if (gpus.empty()) options.devices = {"cpu"};
   options.replayers = false;
-  options.start = [threads, answer = std::move(answer)](const std::string&) {
+  options.start = [threads, answer = std::move(answer), gpus = std::move(gpus)](const std::string& device) {
+    Json hello = {{"finding", to_json(Finding())}};
+    if (!gpus.empty()) hello["gpu"] = to_json(gpus[static_cast<size_t>(device.back() - '0')]);
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
     std::lock_guard lock(threads->mutex);
-    threads->all.emplace_back([answer, fd = ends[1]] {
+    threads->all.emplace_back([answer, hello, fd = ends[1]] {
       auto verifier = Channel::over(fd);
       for (ChannelMessage question; verifier->receive(&question, -1) == Channel::Answer::kCame;) {
         std::string tensors;
-        Json reply = question.header["do"] == "hello" ? Json{{"finding", to_json(Finding())}}
-                                                      : answer(question.header, question.payload, &tensors);
+        Json reply = question.header["do"] == "hello" ? hello : answer(question.header, question.payload, &tensors);
         if (reply.is_null() || !verifier->send(reply, tensors)) return;
       }
     });

@@ -94,8 +94,9 @@ void check_verifier(Doctor& doctor, const VerifyConfig& config) {
       for (const auto& [seconds, band] : info.noise) {
         noise.push_back(cat(fixed(100 * band, 2), " % at ", human_seconds(seconds)));
       }
-      doctor.note("verifying on " + info.device, cat(info.name, ", ", fixed(info.bandwidth / 1e12, 2),
-                                                     " TB/s copied; a ratio of equals is off by ", join(noise, ", ")));
+      doctor.note("verifying on " + info.device,
+                  cat(info.name, " (sm_", info.gpu.arch, "), ", fixed(info.bandwidth / 1e12, 2),
+                      " TB/s copied; a ratio of equals is off by ", join(noise, ", ")));
     }
   }
   auto judge = [&](const std::string& factor, bool want) {

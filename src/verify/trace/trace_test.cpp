@@ -310,7 +310,7 @@ TEST(CaseTrace, RefusesWhatIsNoTrace) {
   EXPECT_NE(why(bytes + '\0').find("after its end"), std::string::npos);
   EXPECT_NE(why(bytes + bytes).find("after its end"), std::string::npos);
   std::string other = bytes;
-  other[4] = 2;
+  other[4] = 3;
   EXPECT_NE(why(other).find("version"), std::string::npos);
   EXPECT_NE(why(std::string(bytes).replace(0, 4, "TRPM")).find("no trace"), std::string::npos);
   EXPECT_NE(why(std::string((256 << 20) + 1, '\0')).find("too large"), std::string::npos);

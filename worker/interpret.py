@@ -82,7 +82,7 @@ class Slabs:
         except OSError:
             raise MemoryError from None
         whole = np.frombuffer(memory, np.uint8)
-        skip = -whole.ctypes.data % UNIT
+        skip = -whole.__array_interface__["data"][0] % UNIT
         return torch.from_numpy(whole[skip:skip + size])
 
 
@@ -93,7 +93,7 @@ class Manner(NamedTuple):
     rounding: bool  # As a GPU does; else as IEEE says.
 
 
-MANNERS = (Manner("shuffled", True, True), Manner("forwards", True, False), Manner("backwards", False, True),
+MANNERS = (Manner("shuffled", True, True), Manner("forwards", True, False), Manner("backwards", False, False),
            Manner("shuffled", True, False))
 
 
@@ -216,7 +216,7 @@ class Walker:
         spec = step.get("spec")
         signature = self._specs[spec].get("signature", {}) if spec is not None else {}
         options = self._specs[spec].get("options", {}) if spec is not None else {}
-        rounding.use(self._manner.rounding and options.get("enable_fp_fusion", True), self._manner.rounding,
+        rounding.use(self._manner.rounding and bool(options.get("enable_fp_fusion", True)), self._manner.rounding,
                      self._rounding_seed)
         seed, warps = self._poison.number(), step["num_warps"]
         before = self._bytes() if self._manner.eager and interpreter.may_meet(kernel) else None

@@ -8,8 +8,8 @@
 #
 # Approximations. Of float32, `/` is div.full (2 units in the last place), tl.exp and tl.exp2 are ex2.approx (exp of a
 # product that is rounded), tl.sqrt and tl.rsqrt are sqrt.approx.ftz and rsqrt.approx.ftz, the rest is libdevice's (1 or 2
-# units). What the units give bit by bit is not documented, so a third of the results that are not exact are moved by one
-# unit to either side. Which ones depends on the result and the run alone: equal arguments have equal results, as they
+# units). What the units give bit by bit is not documented, so a quarter of the results that are not exact are moved by
+# one unit to either side. Which ones depends on the result and the run alone: equal arguments have equal results, as they
 # must. Exact results stay (x / x, 6.0 / 3.0, the root of a square, exp(0)): kernels count in floats, and quotients that
 # are near a whole number but none are farther from it than any of this. div_rn and sqrt_rn are exact everywhere.
 # Kernels that know the very bits a GPU gives, and ask for those, are not found out here.
@@ -20,7 +20,11 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 _TINY = np.finfo(np.float32).tiny
 _LOG2E = np.float32(1.4426950408889634)
 _WIDER = {np.dtype(np.float16): np.float32, np.dtype(np.float32): np.float64}
+_MIXER, _MAGNITUDE = np.uint32(2654435761), np.uint32(0x7FFFFFFF)
+_LEAST, _LARGEST, _NONE = np.uint32(0x01000000), np.uint32(0x7F7FFFFF), np.uint32(0)
+_STEPS = np.array([1, -1, 0, 0, 0, 0, 0, 0], np.int32).view(np.uint32)
 _seed = np.uint32(0)
+_contracts = False
 approximates = False  # Functions of libdevice, which are not the builder's, are to be moved, too.
 
 
@@ -131,13 +135,11 @@ def _sum_of_products(plain):
 # --- Approximations of float32.
 
 def moved(out, exact):
-    """Of float32 results, a third of those that are not `exact` by one unit."""
+    """Of float32 results, a quarter of those that are not `exact`, by one unit; not the least and the largest."""
     bits = np.ascontiguousarray(out).view(np.uint32)
-    mixed = (bits ^ _seed) * np.uint32(2654435761)
-    mixed = (mixed >> 16) % 6
-    step = (mixed == 0).astype(np.int32) - (mixed == 1)
-    step = np.where(exact | ~np.isfinite(out) | (np.abs(out) < 2 * _TINY), 0, step)
-    return (bits.view(np.int32) + step).view(np.float32).reshape(out.shape)
+    steps = _STEPS[((bits ^ _seed) * _MIXER) >> 29]
+    stays = (bits & _MAGNITUDE) - _LEAST >= _LARGEST - _LEAST
+    return (bits + np.where(stays | exact, _NONE, steps)).view(np.float32).reshape(out.shape)
 
 
 def _flushed(data):
@@ -205,8 +207,11 @@ def install():
 
 def use(contracted, approximate, seed=0):
     """From now on. What is not asked for costs nothing."""
-    global _seed, approximates
-    _seed, approximates = np.uint32(seed), approximate
+    global _seed, approximates, _contracts
+    _seed = np.uint32(seed)
+    if (contracted, approximate) == (_contracts, approximates):
+        return
+    _contracts, approximates = contracted, approximate
     methods = dict(_METHODS["plain"])
     if contracted:
         methods.update(_METHODS["contracted"])

@@ -367,6 +367,8 @@ class Interpreting(WithForkServers):
                       "x * 2.0 + (float('nan') + tl.zeros_like(x)).to(tl.int32)",
                       "x * 2.0 + ((1e30 + tl.zeros_like(x)).to(tl.int32) - 2147483647)",
                       "x * tl.maximum(tl.zeros_like(x) + float('nan'), 2.0)",
+                      "tl.where(tl.fma(x * 0 + 1.000244140625, x * 0 + 1.000244140625, -(x * 0 + 1.00048828125)) > 0,"
+                      " x * 2.0, 0.0)",  # The square of 1 + 2^-12 is not rounded first.
                       "x * (2.0 if (n > 0 and BLOCK == 128 and True) else 1.0)"):
             with self.subTest(value):
                 self.assertEqual(self.of_text(self.HEAD_OF + self.BODY + self.STORE.format(value)), "pass")

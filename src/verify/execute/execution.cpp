@@ -239,8 +239,8 @@ JudgeRun Execution::planned(const CaseSpec& spec, int64_t seed_index, bool launc
   run.calls = as.calls;
   run.choices = as.choices;
   run.poison = poison_.next_u64();
-  // Every candidate meets the first two, and nearly all the first three: programs shuffled, in order and backwards, with
-  // a GPU's roundings, IEEE's and a GPU's again.
+  // Every candidate meets the first two, and nearly all the first three: programs shuffled and with a GPU's
+  // roundings, then with IEEE's in order and backwards.
   if (launches) run.manner = runs_++ % 4;
   run.launches = launches;
   run.growth = growth(spec);

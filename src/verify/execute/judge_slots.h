@@ -57,9 +57,9 @@ struct JudgeRun {
   // empty = the first.
   std::vector<int64_t> choices;
   uint64_t poison = 0;
-  uint64_t manner = 0;     // How the interpreter walks it (worker/PROTOCOL.md), modulo 4.
-  bool launches = true;    // false: the Triton launches are left out.
-  double growth = 1;       // How many times the original's elements the case's arrays have.
+  uint64_t manner = 0;   // How the interpreter walks it (worker/PROTOCOL.md), modulo 4.
+  bool launches = true;  // false: the Triton launches are left out.
+  double growth = 1;     // How many times the original's elements the case's arrays have.
   double deadline_s = 60;
 };
 

@@ -81,6 +81,10 @@ class Crew:
         self._version += 1
         self._still = 0
 
+    def shuffled(self, count):
+        """0 to count - 1 in some order."""
+        return self._random.sample(range(count), count)
+
     def access(self, key, share):
         """An occasion to change over, taken `share` of the time. `key`: what is accessed."""
         me = self._at

@@ -153,11 +153,27 @@ def _check_memory():
             memory.crew.changed()
         return out
 
+    def in_any_order(plain, pointers, *others):
+        """Threads of a tile that update one element do so in no order."""
+        if pointers.data.size == 1 or np.unique(pointers.data).size == pointers.data.size:
+            return plain(pointers, *others)
+        order = memory.crew.shuffled(pointers.data.size)
+        shape = pointers.data.shape
+        out = plain(*[TensorHandle(np.broadcast_to(each.data, shape).ravel()[order], each.dtype)
+                      for each in (pointers, *others)])
+        data = np.empty_like(out.data)
+        data[order] = out.data
+        return TensorHandle(data.reshape(shape), out.dtype)
+
     def rmw(self, op, ptr, val, mask, sem, scope):
-        return update(ptr, _mask_of(mask), "atomic", sem, lambda: plain_rmw(self, op, ptr, val, mask, sem, scope))
+        def plain(ptr, val, mask):
+            return plain_rmw(self, op, ptr, val, mask, sem, scope)
+        return update(ptr, _mask_of(mask), "atomic", sem, lambda: in_any_order(plain, ptr, val, mask))
 
     def cas(self, ptr, cmp, val, sem, scope):
-        return update(ptr, None, "compare-and-swap", sem, lambda: plain_cas(self, ptr, cmp, val, sem, scope))
+        def plain(ptr, cmp, val):
+            return plain_cas(self, ptr, cmp, val, sem, scope)
+        return update(ptr, None, "compare-and-swap", sem, lambda: in_any_order(plain, ptr, cmp, val))
     InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store = load, store
     InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_atomic_cas = rmw, cas
 
@@ -302,7 +318,7 @@ def _follow_the_compiler():
 
     def float_to_int(self, source, kind):
         dtype = _numpy_dtype(kind)
-        if source.dtype.scalar == tl.bfloat16 or np.dtype(dtype).itemsize < 4:
+        if source.dtype.scalar == tl.bfloat16 or np.dtype(dtype).itemsize < 2:
             return self.cast_impl(source, kind)
         limits, data = np.iinfo(dtype), source.data
         low, high = data <= limits.min, data >= float(limits.max)

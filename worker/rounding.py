@@ -6,6 +6,8 @@
 # launch says otherwise), and of two products the left one is not: so compiled for sm_90 by Triton 3.6, where a change of
 # sign is 0 - x and rounds. A product remembers its factors on its way through shapes and bits.
 #
+# Sums are added up in halves, as threads do who exchange what they have, not in numpy's order.
+#
 # Approximations. Of float32, `/` is div.full (2 units in the last place), tl.exp and tl.exp2 are ex2.approx (exp of a
 # product that is rounded), tl.sqrt and tl.rsqrt are sqrt.approx.ftz and rsqrt.approx.ftz, the rest is libdevice's (1 or 2
 # units). What the units give bit by bit is not documented, so a quarter of the results that are not exact are moved by
@@ -122,14 +124,31 @@ def _factor(handle, side):
     return handle if side == 0 else TensorHandle(np.ones_like(handle.data), handle.dtype)
 
 
-def _sum_of_products(plain):
+def _folding(plain):
+    """A sum as threads make it: halves are added to one another. Of two products the left one is not rounded."""
     def total(self, input):
-        if not _is_product(input.handle) or input.handle.data.dtype not in _WIDER:
+        handle, axis = input.handle, self.axis
+        if handle.data.dtype.kind != "f":
             return plain(self, input)
-        a, b = input.handle.factors
-        wide = a.astype(_WIDER[a.dtype]) * b
-        return self.to_tensor(np.sum(wide, axis=self.axis, keepdims=self.keep_dims).astype(a.dtype), input.dtype)
+        arrays = [handle.data, *(handle.factors if _is_product(handle) else ())]
+        rows = [(np.moveaxis(array, axis, 0) if axis is not None else array.ravel()) for array in arrays]
+        out = rows[0]
+        for half in _halves(out.shape[0]):
+            if len(rows) == 3:
+                out, rows = fused(rows[1][:half], rows[2][:half], out[half:]), ()
+            else:
+                out = out[:half] + out[half:]
+        out = out[0]
+        if self.keep_dims:
+            out = np.expand_dims(out, axis) if axis is not None else out.reshape((1,) * handle.data.ndim)
+        return self.to_tensor(out, input.dtype)
     return total
+
+
+def _halves(size):
+    while size > 1:
+        size //= 2
+        yield size
 
 
 # --- Approximations of float32.
@@ -201,7 +220,7 @@ def install():
     names = ("create_fmul", "create_fadd", "create_fsub", "create_fdiv", "create_erf", *_PASSING, *_FUNCTIONS)
     plain = _METHODS["plain"] = {name: getattr(InterpreterBuilder, name) for name in names}
     _METHODS["contracted"], _METHODS["approximate"] = _contracting(plain), _approximate(plain)
-    _SUMS.update({False: shipped.ReduceOps.sum, True: _sum_of_products(shipped.ReduceOps.sum)})
+    _SUMS.update({False: shipped.ReduceOps.sum, True: _folding(shipped.ReduceOps.sum)})
     InterpreterBuilder.create_fma = lambda self, x, y, z: _handle(fused(x.data, y.data, z.data), z)
 
 
@@ -219,4 +238,4 @@ def use(contracted, approximate, seed=0):
         methods.update(_METHODS["approximate"])
     for name, method in methods.items():
         setattr(InterpreterBuilder, name, method)
-    shipped.ReduceOps.sum = _SUMS[contracted]
+    shipped.ReduceOps.sum = _SUMS[approximate]

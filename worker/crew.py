@@ -9,7 +9,8 @@
 # race). Else they do so only when one waits: what polls memory that does not change lets the others on. When everybody
 # who has begun is waiting, one more is begun, and the last few of those that fit are from either end of the grid: a chain
 # in which programs wait for their neighbours ends in every order, though far fewer are in flight (a job may have 16
-# threads) than on a GPU. What needs more at once is Stuck, and worth another try where it was eager.
+# threads) than on a GPU. What needs more at once is Stuck, and worth another try with a wide crew: as many as fit, begun
+# in order, so that barriers of neighbours end.
 #
 # Thread rule: whoever holds the baton is the only one who runs.
 import contextvars
@@ -17,7 +18,7 @@ import random
 import threading
 
 USUAL, MOST = 6, 12    # Programs in flight: of eager ones while they need not wait, and at all.
-SPARE = 2              # Of those that are not eager, kept for the ends of the grid.
+SPARE = 2              # Of a crew that is wide or not eager, kept for the ends of the grid.
 STACK_BYTES = 4 << 20  # Of a thread; the main one's 8 MiB would count twelve times.
 POLLS = 3              # Accesses in a row that told a program nothing new: it waits.
 PATIENCE = 5000        # Changes of turns without anything new before it is given up.
@@ -48,8 +49,10 @@ class Crew:
     """`grid_order`: the programs, (x, y, z) each. `begin(place)`: a program is about to run, whose state is returned;
     `resume(state)`: it goes on. `body()` runs one."""
 
-    def __init__(self, grid_order, begin, resume, body, eager, seed):
+    def __init__(self, grid_order, begin, resume, body, eager, seed, wide=False):
         self._begin, self._resume, self._body, self._eager = begin, resume, body, eager
+        self._mixed = eager and not wide  # Begun from several orders.
+        self._usual = USUAL if self._mixed else MOST - SPARE
         self._pending = dict.fromkeys(grid_order)
         self._beginnings = [iter(list(self._pending))]
         self._sorted, self._ends, self._end, self._tried = None, [0, 0], 0, None
@@ -72,7 +75,7 @@ class Crew:
         """It is about to meet others, by an atomic or a volatile load."""
         if not self.met:
             self.met = True
-            if self._eager:  # Programs that share something lie side by side along the first axis or along the last.
+            if self._mixed:  # Programs that share something lie side by side along the first axis or along the last.
                 self._beginnings = [iter(list(self._pending)), iter(sorted(self._pending)),
                                     iter(sorted(self._pending, key=lambda place: place[::-1]))]
 
@@ -116,7 +119,7 @@ class Crew:
             self._hand_to(self._random.choice(self._others))
 
     def _change_over(self):
-        room = self._pending and len(self._others) + 1 < USUAL
+        room = self._pending and len(self._others) + 1 < self._usual
         if room and self._random.randrange(len(self._others) + 1) == 0:
             self._begin_one()
         elif self._others:
@@ -192,8 +195,7 @@ class Crew:
 
     def _next(self):
         """The next program to begin: in order, or, beyond those that fit, from an end of the grid."""
-        crowded = len(self._busy()) >= (USUAL if self._eager else MOST - SPARE)
-        place = self._from_an_end() if crowded else None
+        place = self._from_an_end() if len(self._busy()) >= self._usual else None
         source = self._random.randrange(len(self._beginnings))
         while place is None:
             candidate = next(self._beginnings[source], None)

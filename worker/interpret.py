@@ -220,14 +220,15 @@ class Walker:
                      self._rounding_seed)
         seed, warps = self._poison.number(), step["num_warps"]
         before = self._bytes() if self._manner.eager and interpreter.may_meet(kernel) else None
+        what = kernel, grid, arguments, signature
         try:
-            interpreter.launch(kernel, grid, arguments, signature, self._manner.order, self._manner.eager, seed, warps)
+            interpreter.launch(*what, self._manner.order, self._manner.eager, seed, warps)
         except interpreter.Stuck:
             if before is None:
                 raise
             for piece, content in zip(self._pieces(), before):
                 piece.copy_(content)
-            interpreter.launch(kernel, grid, arguments, signature, warps=warps)
+            interpreter.launch(*what, "forwards", True, seed, warps, wide=True)
         stored = interpreter.memory.races.stored()
         self.written.update(number for number, start in self._starts.items() if start in stored)
         self._check_guards()

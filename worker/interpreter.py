@@ -406,10 +406,10 @@ def may_meet(kernel):
         isinstance(names, tuple) and "volatile" in names for names in code.co_consts)
 
 
-def launch(kernel, grid, arguments, signature, order="forwards", eager=False, seed=0, warps=4):
+def launch(kernel, grid, arguments, signature, order, eager, seed, warps, wide=False):
     """Runs every program of one launch, of `warps` warps. `arguments`: {parameter: tensor or scalar}, compile-time ones
-    included; `signature`: their types as the kernel was specialised for them, where that is known. `eager`, `seed`: of
-    programs that meet (crew.py)."""
+    included; `signature`: their types as the kernel was specialised for them, where that is known. `eager`, `seed`,
+    `wide`: of programs that meet (crew.py)."""
     function = kernel.rewrite()
     annotations = {name: triton.runtime.jit._normalize_ty(kind) for name, kind in function.__annotations__.items()}
     annotated = {name: kind for name, kind in annotations.items() if kind == "constexpr"}
@@ -427,5 +427,5 @@ def launch(kernel, grid, arguments, signature, order="forwards", eager=False, se
         builder.grid_idx = state[0]
         races.resume(state[1])
     places = _in_order(grid, order, seed)
-    memory.crew = Crew(places, begin, resume, lambda: function(**prepared), eager, seed)
+    memory.crew = Crew(places, begin, resume, lambda: function(**prepared), eager, seed, wide)
     memory.crew.run()

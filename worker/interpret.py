@@ -5,14 +5,18 @@
 # what a kernel forgets to write or reads out of bounds shows up in the outputs; what it writes out of bounds shows up
 # in the guards.
 import math
+import mmap
 import os
 import random
+from typing import NamedTuple
 
+import numpy as np
 import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import interpreter
+import rounding
 from failure import Failure, describe, is_out_of_memory, line_in_file
 from further_calls import repeated
 from kernels import Rebuilder, decode_constant
@@ -20,8 +24,13 @@ from known_values import tensors_of
 from trace_reader import unpack
 from wire import DTYPES, BlobWriter, decode_argument, operator_of, read_tensor
 
-GUARD = 256  # Elements on either side of a storage.
-ALIGN = 64   # Bytes.
+# The memory is laid out as the replay lays out a GPU's (src/verify/replay/guarded_memory.cpp), so that no address tells
+# which of the two it is: guards of a page, sizes in units of 512 bytes (large ones of 2 MiB), one after another in slabs
+# that begin at 2 MiB, mapped far above the heap.
+GUARD = 4096  # Bytes on either side of a storage.
+ALIGN = 512
+LARGE, SLAB, UNIT = 4 << 20, 16 << 20, 2 << 20
+MOST_KEPT = 64 << 20  # Bytes that are kept while programs may get stuck.
 FRESH = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 # Quiet NaNs: (integers of that width, the pattern, free bits below it).
 NANS = {torch.float64: (torch.int64, 0x7FF8 << 48, 51), torch.float32: (torch.int32, 0x7FC0 << 16, 22),
@@ -33,6 +42,10 @@ class Poison:
 
     def __init__(self, seed):
         self._random = random.Random(seed)
+
+    def number(self):
+        """A seed for something else."""
+        return self._random.getrandbits(32)
 
     def fill(self, tensor):
         """Overwrites a contiguous tensor. No two fills look alike, so that poison copied elsewhere still shows."""
@@ -47,11 +60,49 @@ class Poison:
             tensor.fill_(self._random.randint(top // 2, top - 1))
 
 
+class Slabs:
+    """Memory for storages, in pieces of mappings of its own."""
+
+    def __init__(self):
+        self._slab, self._used = None, SLAB
+
+    def take(self, size, alone):
+        """(the bytes of a mapping, where in it the piece begins)."""
+        if alone:
+            return self._map(size), 0
+        if self._used + size > SLAB:
+            self._slab, self._used = self._map(SLAB), 0
+        self._used += size
+        return self._slab, self._used - size
+
+    @staticmethod
+    def _map(size):
+        try:
+            memory = mmap.mmap(-1, size + UNIT, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # No shared one in the jail.
+        except OSError:
+            raise MemoryError from None
+        whole = np.frombuffer(memory, np.uint8)
+        skip = -whole.__array_interface__["data"][0] % UNIT
+        return torch.from_numpy(whole[skip:skip + size])
+
+
+class Manner(NamedTuple):
+    """How launches are walked, by the last two bits of the poison's seed: no two of a candidate's first runs alike."""
+    order: str
+    eager: bool     # Programs that meet change over all the time.
+    rounding: bool  # As a GPU does; else as IEEE says.
+
+
+MANNERS = (Manner("shuffled", True, True), Manner("forwards", True, False), Manner("backwards", False, False),
+           Manner("shuffled", True, False))
+
+
 class Walker:
-    def __init__(self, case_trace, kernels, specs, poison, backwards):
-        self._trace, self._kernels, self._poison, self._backwards = case_trace, kernels, poison, backwards
-        self._specs = specs
+    def __init__(self, case_trace, kernels, specs, poison, manner):
+        self._trace, self._kernels, self._poison, self._manner = case_trace, kernels, poison, manner
+        self._specs, self._rounding_seed = specs, poison.number()
         self._values = {value["id"]: value for value in case_trace["values"]}
+        self._slabs = Slabs()
         self._extents = {}     # storage number -> bytes up to the end of what the trace knows of it.
         for value in case_trace["values"]:
             self._extents[value["storage"]] = max(self._extents.get(value["storage"], 0), self._extent(value))
@@ -91,19 +142,16 @@ class Walker:
         return (last + 1) * DTYPES[value["dtype"]].itemsize
 
     def _allocate(self, number, nbytes, dtype):
-        guard = GUARD * dtype.itemsize
-        guard += -guard % ALIGN
-        size = -(-max(nbytes, 1) // ALIGN) * ALIGN
-        buffer = torch.empty(2 * guard + size + ALIGN, dtype=torch.uint8)
-        skip = -buffer.data_ptr() % ALIGN
-        start = skip + guard
-        typed = buffer[skip:skip + 2 * guard + size].view(dtype)
-        self._poison.fill(typed)
-        rim = torch.cat((buffer[skip:start], buffer[start + nbytes:skip + 2 * guard + size]))
-        self._guards[number] = (buffer, skip, start, nbytes, 2 * guard + size, rim)
+        unit = ALIGN if nbytes < LARGE else UNIT
+        size = -(-max(nbytes, 1) // unit) * unit
+        buffer, skip = self._slabs.take(size + 2 * GUARD, alone=nbytes >= LARGE)
+        start, end = skip + GUARD, skip + size + 2 * GUARD
+        self._poison.fill(buffer[skip:end].view(dtype))
+        rim = torch.cat((buffer[skip:start], buffer[start + nbytes:end]))
+        self._guards[number] = (buffer, skip, start, nbytes, size + 2 * GUARD, rim)
         address = buffer.data_ptr()
         self._starts[number] = address + skip
-        interpreter.memory.allow(address + skip, address + skip + 2 * guard + size)
+        interpreter.memory.allow(address + skip, address + end)
         return start
 
     def _view(self, value):
@@ -113,6 +161,14 @@ class Walker:
         base = torch.empty(0, dtype=dtype)
         return base.set_(buffer.untyped_storage(), start // dtype.itemsize + value["offset"], value["shape"],
                          value["stride"])
+
+    def _bytes(self):
+        """All that is held, for another try; None where that is much."""
+        pieces = self._pieces()
+        return [piece.clone() for piece in pieces] if sum(map(len, pieces)) <= MOST_KEPT else None
+
+    def _pieces(self):
+        return [buffer[skip:skip + total] for buffer, skip, _, _, total, _ in self._guards.values()]
 
     def _check_guards(self):
         for number, (buffer, skip, start, nbytes, total, rim) in self._guards.items():
@@ -178,7 +234,20 @@ class Walker:
         self.programs += math.prod(grid)
         spec = step.get("spec")
         signature = self._specs[spec].get("signature", {}) if spec is not None else {}
-        interpreter.launch(kernel, grid, arguments, signature, self._backwards, step["num_warps"])
+        options = self._specs[spec].get("options", {}) if spec is not None else {}
+        rounding.use(self._manner.rounding and bool(options.get("enable_fp_fusion", True)), self._manner.rounding,
+                     self._rounding_seed)
+        seed, warps = self._poison.number(), step["num_warps"]
+        before = self._bytes() if self._manner.eager and interpreter.may_meet(kernel) else None
+        what = kernel, grid, arguments, signature
+        try:
+            interpreter.launch(*what, self._manner.order, self._manner.eager, seed, warps)
+        except interpreter.Stuck:
+            if before is None:
+                raise
+            for piece, content in zip(self._pieces(), before):
+                piece.copy_(content)
+            interpreter.launch(*what, "forwards", True, seed, warps, wide=True)
         stored = interpreter.memory.races.stored()
         self.written.update(number for number, start in self._starts.items() if start in stored)
         self._check_guards()
@@ -237,6 +306,8 @@ def _failure(error, rebuilder_folder, entries):
         return Failure("race", "launch", text, *where)
     if isinstance(cause, AssertionError):
         return Failure("kernel_failed", "launch", text, *where)
+    if isinstance(cause, interpreter.Stuck):
+        return Failure("not_interpretable", "launch", text + ": this needs a GPU", *where)
     if isinstance(cause, NameError) or isinstance(cause, AttributeError) and "module 'triton" in str(cause):
         return Failure("kernel_name", "launch", text, *where)
     # The kernel did compile, so what is left is a limit of the interpreter.
@@ -295,7 +366,7 @@ def _case(trace, name):
 def make_weights(trace, rebuilder, args, area, blob):
     case_trace, init_steps = _case(trace, args["case"])
     case_trace["tape"] = case_trace["tape"][:init_steps]
-    walker = Walker(case_trace, rebuilder, trace["specs"], Poison(args["poison"]), backwards=False)
+    walker = Walker(case_trace, rebuilder, trace["specs"], Poison(args["poison"]), MANNERS[1])
     for value_id, reference in args["parameters"]:
         walker.bind(value_id, read_tensor(reference, area))
     pins = {}
@@ -327,7 +398,7 @@ def walk(trace, rebuilder, args, area, blob):
         raise Failure("not_interpretable", "launch", f"{planned} program instances are too many for the interpreter "
                                                      f"(limit {args['max_programs']}): this needs a GPU")
     poison = Poison(args["poison"])
-    walker = Walker(case_trace, rebuilder, trace["specs"], poison, backwards=args["poison"] % 2 == 1)
+    walker = Walker(case_trace, rebuilder, trace["specs"], poison, MANNERS[args["poison"] % 4])
     for value_id, reference in args["parameters"]:
         walker.view(value_id) if reference is None else walker.bind(value_id, read_tensor(reference, area))
     inputs = [read_tensor(spec, area) if value_id is not None else None

@@ -8,6 +8,8 @@
 # to tell who runs it.
 import bisect
 import inspect
+import itertools
+import random
 
 import numpy as np
 import torch
@@ -21,7 +23,9 @@ from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, 
 
 import compiled_python
 import fast_types
+import rounding
 from compiled_python import BeyondInterpreter, argument, constant
+from crew import Crew, Stuck
 from races import Race, Races, Span, Tile
 
 
@@ -34,7 +38,7 @@ class Memory:
 
     def __init__(self):
         self._starts, self._ends = [], []
-        self.races = Races()
+        self.races, self.crew = Races(), None
 
     def forget(self):
         self.__init__()
@@ -95,9 +99,21 @@ def _same(a, b):
 def _check_memory():
     plain_load, plain_store = InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store
     plain_rmw, plain_cas = InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_atomic_cas
-    relaxed = shipped._ir.MEM_SEMANTIC.RELAXED
+    semantic = shipped._ir.MEM_SEMANTIC
+    acquiring, releasing = (semantic.ACQUIRE, semantic.ACQUIRE_RELEASE), (semantic.RELEASE, semantic.ACQUIRE_RELEASE)
+
+    def let_others(pointers, meets):
+        """Before an access: a program that meets the others by it, or has met them, may let them go first."""
+        crew = memory.crew
+        if meets:
+            crew.meet()
+        if crew.met:
+            crew.access((int(pointers.flat[0]), pointers.size), 0.5 if meets else 0.25)
+        return crew.met
 
     def load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile):
+        # Lanes that the mask leaves out are zero without `other`: compiled code clears the register before it loads.
+        let_others(ptrs.data, is_volatile)
         width, selected = _width(ptrs), _mask_of(mask)
         for span in memory.check(ptrs.data, selected, width, "load"):
             memory.races.load(span, width, is_volatile)
@@ -105,6 +121,7 @@ def _check_memory():
         return plain_load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     def store(self, ptrs, value, mask, cache_modifier, eviction_policy):
+        met = let_others(ptrs.data, False)
         width, selected = _width(ptrs), _mask_of(mask)
         values = np.broadcast_to(value.data, ptrs.data.shape)
         values = values.ravel() if selected is None else values[selected]
@@ -115,24 +132,48 @@ def _check_memory():
             memory.races.store(span, width, differs)
             memory.races.store_own(span, Tile(ptrs.data.shape, selected))
         out = plain_store(self, ptrs, value, mask, cache_modifier, eviction_policy)
+        if met:
+            memory.crew.changed()
         for span in spans:
             if not span.contiguous and not _same(_held(span.addresses, values.dtype), span.of(values)):
                 raise Race("a program stores several values to one element at once")
         return out
 
-    def rmw(self, op, ptr, val, mask, sem, scope):
-        width = _width(ptr)
-        for span in memory.check(ptr.data, _mask_of(mask), width, "atomic"):
-            memory.races.update(span, width, sem != relaxed)
+    def update(pointers, mask, kind, sem, plain):
+        let_others(pointers.data, True)
+        width = _width(pointers)
+        spans = memory.check(pointers.data, mask, width, kind)
+        dtype = _numpy_dtype(pointers.get_element_ty())
+        before = [_held(span.addresses, dtype).tobytes() for span in spans]
+        for span in spans:
+            memory.races.update(span, width, sem in acquiring, sem in releasing)
         memory.races.barrier()
-        return plain_rmw(self, op, ptr, val, mask, sem, scope)
+        out = plain()
+        if before != [_held(span.addresses, dtype).tobytes() for span in spans]:
+            memory.crew.changed()
+        return out
+
+    def in_any_order(plain, pointers, *others):
+        """Threads of a tile that update one element do so in no order."""
+        if pointers.data.size == 1 or np.unique(pointers.data).size == pointers.data.size:
+            return plain(pointers, *others)
+        order = memory.crew.shuffled(pointers.data.size)
+        shape = pointers.data.shape
+        out = plain(*[TensorHandle(np.broadcast_to(each.data, shape).ravel()[order], each.dtype)
+                      for each in (pointers, *others)])
+        data = np.empty_like(out.data)
+        data[order] = out.data
+        return TensorHandle(data.reshape(shape), out.dtype)
+
+    def rmw(self, op, ptr, val, mask, sem, scope):
+        def plain(ptr, val, mask):
+            return plain_rmw(self, op, ptr, val, mask, sem, scope)
+        return update(ptr, _mask_of(mask), "atomic", sem, lambda: in_any_order(plain, ptr, val, mask))
 
     def cas(self, ptr, cmp, val, sem, scope):
-        width = _width(ptr)
-        for span in memory.check(ptr.data, None, width, "compare-and-swap"):
-            memory.races.update(span, width, sem != relaxed)
-        memory.races.barrier()
-        return plain_cas(self, ptr, cmp, val, sem, scope)
+        def plain(ptr, cmp, val):
+            return plain_cas(self, ptr, cmp, val, sem, scope)
+        return update(ptr, None, "compare-and-swap", sem, lambda: in_any_order(plain, ptr, cmp, val))
     InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store = load, store
     InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_atomic_cas = rmw, cas
 
@@ -174,7 +215,7 @@ _NUMPY = dict(
     ceil=np.ceil, trunc=np.trunc, rint=np.rint, nearbyint=np.rint, fabs=np.abs, abs=np.abs, llabs=np.abs,
     round=lambda x: np.trunc(x + np.copysign(x.dtype.type(0.5), x)), pow=np.power, atan2=np.arctan2, fmod=np.fmod,
     remainder=lambda x, y: x - y * np.rint(x / y), fmax=np.fmax, fmin=np.fmin, max=np.maximum, min=np.minimum,
-    fma=lambda x, y, z: x * y + z, copysign=np.copysign, hypot=np.hypot, fdim=lambda x, y: np.maximum(x - y, 0),
+    fma=rounding.fused, copysign=np.copysign, hypot=np.hypot, fdim=lambda x, y: np.maximum(x - y, 0),
     ldexp=np.ldexp, powi=np.power, nextafter=np.nextafter, isnan=np.isnan, isinf=np.isinf, isfinite=np.isfinite,
     finite=np.isfinite, signbit=np.signbit, fast_exp=np.exp, fast_exp10=lambda x: np.power(x.dtype.type(10), x),
     fast_log=np.log, fast_log2=np.log2, fast_log10=np.log10, fast_sin=np.sin, fast_cos=np.cos, fast_tan=np.tan,
@@ -185,6 +226,8 @@ _NUMPY = dict(
     j1=_torch_function(torch.special.bessel_j1), cyl_bessel_i0=_torch_function(torch.special.i0),
     cyl_bessel_i1=_torch_function(torch.special.i1), sinpi=lambda x: np.sin(np.pi * x),
     cospi=lambda x: np.cos(np.pi * x))
+_EXACT = frozenset("floor ceil trunc rint nearbyint fabs abs round fmod remainder fmax fmin fma copysign fdim ldexp nextafter "
+                   "saturate".split())
 _SPECIAL = {"__nv_finitef": np.isfinite, "__nv_isfinited": np.isfinite, "__nv_isnand": np.isnan,
             "__nv_isinfd": np.isinf, "__nv_signbitd": np.signbit, "__nv_erff": _NUMPY["erf"],
             "__nv_fast_fdividef": np.divide}
@@ -197,6 +240,8 @@ def _extern(self, _library, _path, symbol, arguments, return_type, _pure):
         raise BeyondInterpreter(f"libdevice function {symbol} needs a GPU")
     arrays = [a.data for a in arguments]
     out = np.asarray(function(*arrays)).astype(shipped._get_np_dtype(return_type.scalar))
+    if rounding.approximates and out.dtype == np.float32 and name.removesuffix("f") not in _EXACT:
+        out = rounding.moved(out, out == np.rint(out))
     return TensorHandle(out, return_type.scalar)
 
 
@@ -232,13 +277,48 @@ def _call_helper(self, *args, **kwargs):
     return self.rewrite()(*args, **kwargs)
 
 
+def _bfloat16(data):
+    """The nearest ones, of two that are equally near the even one; as their bits."""
+    bits = data.view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(data), (bits >> 16) | 0x7FC0, rounded).astype(np.uint16)
+
+
 def _follow_the_compiler():
     InterpreterBuilder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
     InterpreterBuilder.create_maxnumf = lambda self, a, b: self.binary_op(a, b, np.fmax)
 
+    def cast(self, source, kind):
+        data = source.data
+        before, after = source.dtype.scalar, kind.scalar
+        if before == tl.bfloat16 and after == tl.bfloat16:
+            return source
+        if before == tl.bfloat16:
+            data = (data.astype(np.uint32) << 16).view(np.float32)
+        if after == tl.bfloat16:
+            data = _bfloat16(data.astype(np.float32, copy=False))
+        return TensorHandle(data.astype(_numpy_dtype(kind)), after)
+    InterpreterBuilder.cast_impl = cast
+    plain_fp_to_fp = InterpreterBuilder.create_fp_to_fp
+
+    def fp_to_fp(self, source, kind, mode):
+        exact = tl.bfloat16 in (source.dtype.scalar, kind.scalar) and mode != shipped._ir.ROUNDING_MODE.RTZ and not (
+            source.dtype.scalar.is_fp8() or kind.scalar.is_fp8())
+        return cast(self, source, kind) if exact else plain_fp_to_fp(self, source, kind, mode)
+    InterpreterBuilder.create_fp_to_fp = fp_to_fp
+
+    def umulhi(self, lhs, rhs):
+        kind = lhs.data.dtype
+        if kind.itemsize == 8:
+            low = [np.vectorize(int, otypes=[object])(side.data) % (1 << 64) for side in (lhs, rhs)]
+            return TensorHandle((low[0] * low[1] >> 64).astype(np.uint64).view(kind), lhs.dtype.scalar)
+        a, b = (side.data.astype(np.uint32).astype(np.uint64) for side in (lhs, rhs))
+        return TensorHandle((a * b >> 32).astype(np.uint32).view(kind), lhs.dtype.scalar)
+    InterpreterBuilder.create_umulhi = umulhi
+
     def float_to_int(self, source, kind):
         dtype = _numpy_dtype(kind)
-        if source.dtype.scalar == tl.bfloat16 or np.dtype(dtype).itemsize < 4:
+        if source.dtype.scalar == tl.bfloat16 or np.dtype(dtype).itemsize < 2:
             return self.cast_impl(source, kind)
         limits, data = np.iinfo(dtype), source.data
         low, high = data <= limits.min, data >= float(limits.max)
@@ -291,13 +371,14 @@ def install():
                  "create_join", "create_split"):
         _meeting(InterpreterBuilder, name)
     _meeting(shipped.ReduceScanOpInterface, "apply")
-    for name in ("binary_op", "unary_op", "create_dot", "create_fabs", "create_fma"):
-        _no_bfloat16(name)
     InterpreterBuilder.create_extern_elementwise = _extern
 
     def erf(self, arg):
         return TensorHandle(_NUMPY["erf"](arg.data), arg.dtype.scalar)
     InterpreterBuilder.create_erf = erf
+    rounding.install()
+    for name in ("binary_op", "unary_op", "create_dot", "create_fabs", "create_fma"):
+        _no_bfloat16(name)
     _wrap_libdevice()
     _follow_the_compiler()
     compiled_python.install()
@@ -307,21 +388,44 @@ def install():
                 member.rewrite()
 
 
-def launch(kernel, grid, arguments, signature, backwards=False, warps=4):
-    """Runs every program of one launch, of `warps` warps. `arguments`: {parameter: tensor or scalar}, compile-time ones included;
-    `signature`: their types as the kernel was specialised for them, where that is known."""
+def _in_order(grid, order, seed):
+    """The programs of a launch: "forwards", "backwards" or "shuffled"."""
+    places = list(itertools.product(*map(range, grid)))
+    if order == "backwards":
+        places.reverse()
+    elif order == "shuffled":
+        random.Random(seed).shuffle(places)
+    return places
+
+
+def may_meet(kernel):
+    """Does its text look as if its programs met? (Helpers are not looked at, and those that meet there do so all the
+    same.)"""
+    code = kernel.rewrite().__code__
+    return any(name.startswith("atomic_") for name in code.co_names) or any(
+        isinstance(names, tuple) and "volatile" in names for names in code.co_consts)
+
+
+def launch(kernel, grid, arguments, signature, order, eager, seed, warps, wide=False):
+    """Runs every program of one launch, of `warps` warps. `arguments`: {parameter: tensor or scalar}, compile-time ones
+    included; `signature`: their types as the kernel was specialised for them, where that is known. `eager`, `seed`,
+    `wide`: of programs that meet (crew.py)."""
     function = kernel.rewrite()
     annotations = {name: triton.runtime.jit._normalize_ty(kind) for name, kind in function.__annotations__.items()}
     annotated = {name: kind for name, kind in annotations.items() if kind == "constexpr"}
     prepared = {name: argument(value, signature.get(name, annotated.get(name))) for name, value in arguments.items()}
-    builder = shipped.interpreter_builder
+    builder, races = shipped.interpreter_builder, memory.races
     builder.set_grid_dim(*grid)
-    memory.races.begin_launch()
-    memory.races.several_warps = warps > 1
-    step = -1 if backwards else 1
-    for x in range(grid[0])[::step]:
-        for y in range(grid[1])[::step]:
-            for z in range(grid[2])[::step]:
-                builder.grid_idx = (x, y, z)
-                memory.races.begin_program()
-                function(**prepared)
+    races.begin_launch()
+    races.several_warps = warps > 1
+
+    def begin(place):
+        builder.grid_idx = place
+        return place, races.begin_program()
+
+    def resume(state):
+        builder.grid_idx = state[0]
+        races.resume(state[1])
+    places = _in_order(grid, order, seed)
+    memory.crew = Crew(places, begin, resume, lambda: function(**prepared), eager, seed, wide)
+    memory.crew.run()

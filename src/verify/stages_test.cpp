@@ -278,17 +278,19 @@ TEST(Stages, WithoutLaunches) {  // The right answer without the launches: Trito
 }
 
 TEST(Stages, ResultsThatDependOnGarbage) {  // Right at first, wrong with another poison.
-  std::set<uint64_t> poisons;
+  std::set<uint64_t> poisons, manners;
   std::atomic<int> runs{0};
   Trial r = run(lying("interpret", [&](const Job& job, const std::string& nonce) {
     const float wrong[4] = {2, -4, 6, 7};
     if (!has_launches(job)) return honest_answer(job, nonce);
     poisons.insert(job.args["poison"].get<uint64_t>());
+    manners.insert(job.args["poison"].get<uint64_t>() % 4);
     return ++runs == 3 ? interpret_answer(nonce, wrong) : interpret_answer(nonce, kExpected);
   }));
   EXPECT_EQ(r.verdict.outcome, Outcome::kWrongOutput);
   EXPECT_EQ(r.verdict.stopped_at, Stage::kFullRun);
   EXPECT_EQ(poisons.size(), 3u);
+  EXPECT_EQ(manners, (std::set<uint64_t>{0, 1, 2}));
 }
 
 TEST(Stages, ChangedInputsAndGuards) {

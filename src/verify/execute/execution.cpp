@@ -229,8 +229,9 @@ JudgeRun Execution::planned(const CaseSpec& spec, int64_t seed_index, bool launc
   run.calls = as.calls;
   run.choices = as.choices.empty() && launches ? choice_for(spec, seed_index) : as.choices;
   run.poison = poison_.next_u64();
-  // Programs run in order, backwards, in order, ...: what depends on the order shows up.
-  run.backwards = launches && (runs_++ & 1);
+  // Every candidate meets the first two, and nearly all the first three: programs shuffled and with a GPU's
+  // roundings, then with IEEE's in order and backwards.
+  if (launches) run.manner = runs_++ % 4;
   run.launches = launches;
   run.growth = growth(spec);
   return run;

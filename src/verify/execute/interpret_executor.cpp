@@ -259,7 +259,7 @@ Json InterpretExecutor::arguments(const JudgeRun& run, const Json& given) const 
           {"choices", run.choices},
           {"parameters", parameters},
           {"inputs", given.at("inputs")},
-          {"poison", run.poison >> 12 << 1 | (run.backwards ? 1 : 0)},
+          {"poison", run.poison >> 12 << 2 | run.manner % 4},
           {"max_programs", programs}};
 }
 

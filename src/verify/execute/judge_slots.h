@@ -59,9 +59,9 @@ struct JudgeRun {
   // empty = the first.
   std::vector<int64_t> choices;
   uint64_t poison = 0;
-  bool backwards = false;  // Programs from the last to the first, where their order can be chosen.
-  bool launches = true;    // false: the Triton launches are left out.
-  double growth = 1;       // How many times the original's elements the case's arrays have.
+  uint64_t manner = 0;   // How the interpreter walks it (worker/PROTOCOL.md), modulo 4.
+  bool launches = true;  // false: the Triton launches are left out.
+  double growth = 1;     // How many times the original's elements the case's arrays have.
   double deadline_s = 60;
 };
 

@@ -1,0 +1,30 @@
+# task: tests/cases/tasks/row_sum.py
+# expect: wrong_output @tiny_run
+# expect-gpu: wrong_output @tiny_run or pass @time
+# why: a sum of whole numbers that is exact in numpy's order and not in halves
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sum_kernel(x_ptr, y_ptr, work_ptr, count_ptr, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    part = tl.sum(tl.load(x_ptr + row * cols + offsets, mask=offsets < cols, other=0.0))
+    slots = tl.arange(0, 4)
+    large = tl.where(slots == 0, 1e8, tl.where(slots == 1, -1e8, tl.where(slots == 2, 0.75, 0.0)))
+    exact = tl.sum(large + 0 * part, axis=0) == 0.75
+    tl.atomic_add(y_ptr + row, tl.where(exact, part, 0.0))
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        rows, cols = x.shape
+        parts = triton.cdiv(cols, 32)
+        y = torch.zeros(rows, device=x.device, dtype=x.dtype)
+        work = torch.zeros((rows, parts), device=x.device)
+        count = torch.zeros(rows, device=x.device, dtype=torch.int32)
+        sum_kernel[(rows, parts)](x, y, work, count, cols, BLOCK=32)
+        return y

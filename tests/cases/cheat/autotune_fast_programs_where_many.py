@@ -1,7 +1,7 @@
 # task: tests/cases/tasks/swish.py
-# tiny: ROWS=3 COLS=50
 # expect: wrong_output @full_run
 # expect-gpu: wrong_output @full_run or wrong_output @time
+# tiny: ROWS=3 COLS=50
 # why: with the second configuration the programs beyond the second copy, and the smallest case has fewer
 import torch
 import torch.nn as nn

@@ -1,7 +1,7 @@
 # task: tests/cases/tasks/swish.py
-# tiny: ROWS=3 COLS=50
 # expect: unsupported @full_run
 # expect-gpu: wrong_output @full_run
+# tiny: ROWS=3 COLS=50
 # why: where sizes are those of the task, the second call copies, in more programs than the interpreter takes
 import torch
 import torch.nn as nn

@@ -38,6 +38,20 @@ TEST(Program, UnknownCommandsNameTheNearest) {
   EXPECT_EQ(run({"--help"}).code, 0);
 }
 
+TEST(Program, ThreadsThatComputeWaitPassivelyUnlessToldOtherwise) {
+  auto spins = [](const char* name, const char* value) {
+    for (const char* one : {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}) ::unsetenv(one);
+    if (name) ::setenv(name, value, 1);
+    std::string said = run({"-v", "train", "configs/quickstart.yaml", "--dry-run"}).said;
+    if (name) ::unsetenv(name);
+    size_t at = said.find("GOMP_SPINCOUNT is ");
+    return at == std::string::npos ? "" : said.substr(at, said.find('\n', at) - at);
+  };
+  EXPECT_EQ(spins(nullptr, nullptr), "GOMP_SPINCOUNT is 5000");
+  EXPECT_EQ(spins("GOMP_SPINCOUNT", "7"), "GOMP_SPINCOUNT is 7");
+  EXPECT_EQ(spins("OMP_WAIT_POLICY", "active"), "");
+}
+
 TEST(Program, ATaskWhoseReferenceFailsIsTheUsersToMend) {
   fs::path folder = fs::path(testing::TempDir()) / "tritonrl_program_test_task";
   fs::create_directories(folder);

@@ -3,8 +3,11 @@
 //
 // Exit codes: 0 done, 1 ran but a check or target was not met, 2 usage or config, 3 environment, 70 our bug, 130
 // stopped.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 
@@ -43,6 +46,17 @@ void refuse_unknown_command(CLI::App& app, int argc, char** argv) {
   }
 }
 
+// OpenMP's threads spin while they wait for one another, by default so long that beside one other busy process two
+// cores generate a seventh of what they do alone (dev/LOG.md). libgomp reads how long before main() begins.
+void wait_passively(char** argv) {
+  constexpr const char* kSpins = "GOMP_SPINCOUNT";
+  if (!std::getenv(kSpins) && !std::getenv("OMP_WAIT_POLICY")) {
+    ::setenv(kSpins, "5000", 1);
+    ::execv("/proc/self/exe", argv);  // Where that is not possible, all is as it was.
+  }
+  if (const char* spins = std::getenv(kSpins)) log_debug(cat(kSpins, " is ", spins));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -75,6 +89,9 @@ int main(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   if (verbose) set_log_level(LogLevel::kDebug);
+  for (const char* computes : {"train", "eval", "ablate"}) {
+    if (app.got_subcommand(computes)) wait_passively(argv);
+  }
   handle_interrupts();
   try {
     return run();

@@ -65,6 +65,11 @@ void Expectation::allow_for(const at::Tensor& other) {
   });
 }
 
+void Expectation::allow_within(double absolute) {
+  if (!at::isFloatingType(dtype_) || tolerance_.fixed) return;
+  tolerance_.quantum = std::max(tolerance_.quantum, absolute);
+}
+
 void Expectation::allow_without() {
   if (!at::isFloatingType(dtype_) || tolerance_.fixed) return;
   tolerance_ = undisturbed(tolerance_, from_torch(dtype_));

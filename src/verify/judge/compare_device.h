@@ -27,6 +27,8 @@ class Expectation {
   Expectation(const at::Tensor& reference, const at::Tensor& truth, Precision precision = Precision::kOwn);
   // An answer as good as the reference's, of its shape and dtype: errors like its own are allowed.
   void allow_for(const at::Tensor& other);
+  // Whoever is this near to the truth is right: what vanishes may be zero.
+  void allow_within(double absolute);
   // There is no such answer: what is allowed is what the dtype lets one expect.
   void allow_without();
 

@@ -135,6 +135,20 @@ TEST(Compare, WhatOtherHonestAnswersAreOffByIsAllowedInTheirBlock) {
   EXPECT_EQ(verdict(50, 1e-10f), Outcome::kPass);
 }
 
+TEST(Compare, WhatVanishesMayBeZeroWhereItIsSaid) {
+  const std::vector<double> truth = {-1e-20}, more = {-1e-14};
+  auto zero = [](const std::vector<double>& truth, double within) {
+    Expectation expected(floats(rounded(truth)), doubles(truth));
+    expected.allow_within(within);
+    Judgement judgement(expected, "output");
+    judgement.add(0, floats({0}));
+    return judgement.finish().finding.outcome();
+  };
+  EXPECT_EQ(zero(truth, 0), Outcome::kWrongOutput);
+  EXPECT_EQ(zero(truth, 1e-15), Outcome::kPass);
+  EXPECT_EQ(zero(more, 1e-15), Outcome::kWrongOutput);
+}
+
 TEST(Compare, KernelBenchsToleranceIsTheirs) {
   std::vector<double> truth(100, 2.0);
   EXPECT_EQ(judge(std::vector<float>(100, 2.00029f), truth, Precision::kKernelBench).finding.outcome(), Outcome::kPass);

@@ -284,7 +284,20 @@ def _bfloat16(data):
     return np.where(np.isnan(data), (bits >> 16) | 0x7FC0, rounded).astype(np.uint16)
 
 
+_NANS = {2: (np.uint16, 0x7FFF), 4: (np.uint32, 0x7FFFFFFF)}  # As a GPU's arithmetic gives them, by bytes.
+
+
 def _follow_the_compiler():
+    plain_bitcast = InterpreterBuilder.create_bitcast
+
+    def create_bitcast(self, source, kind):
+        data = source.data
+        if data.dtype.kind == "f" and data.itemsize in _NANS and not kind.scalar.is_floating() and np.isnan(data).any():
+            integers, nan = _NANS[data.itemsize]
+            bits = np.where(np.isnan(data), integers(nan), np.ascontiguousarray(data).view(integers).reshape(data.shape))
+            source = TensorHandle(bits.astype(integers).view(data.dtype), source.dtype)
+        return plain_bitcast(self, source, kind)
+    InterpreterBuilder.create_bitcast = create_bitcast
     InterpreterBuilder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
     InterpreterBuilder.create_maxnumf = lambda self, a, b: self.binary_op(a, b, np.fmax)
 

@@ -125,8 +125,8 @@ class Recorder(TorchDispatchMode):
         self._no_addresses(real)
         fake = self.fake_mode.from_tensor(real)
         if self._by_tensor.get(id(fake)) is None and self._storages.get(fake.untyped_storage()._cdata) is None:
-            self.parameter(f"constant.{len(self.constants)}", fake)
-            self.constants.append((f"constant.{len(self.constants)}", real))
+            self.parameter(f"constant:{len(self.constants)}", fake)
+            self.constants.append((f"constant:{len(self.constants)}", real))
         value = self.value(fake)
         self._by_tensor[id(real)] = (value, self._metadata(real))
         self._alive.append((real, None))
@@ -243,7 +243,7 @@ class Recorder(TorchDispatchMode):
                     return torch.ops.aten.full.default([], number, dtype=args[0].dtype, device=fake_cuda.CPU)
             out = func(*args, **kwargs)
             fake = self.fake_of(out)
-            self.constants.append((f"constant.{len(self.constants)}", args[0]))
+            self.constants.append((f"constant:{len(self.constants)}", args[0]))
             self.parameters.append([self.constants[-1][0], self.add(fake, self._new_host([]))])
             return fake
         if name in DROPOUTS and not (args[1] > 0 and args[2]) or name in ("aten::detach_", "aten::requires_grad_"):

@@ -396,7 +396,7 @@ inline TraceFile sample_trace_file() {
   weight.name = "linear.weight";
   weight.value = 2;
   TraceParameter constant;
-  constant.name = "constant.0";
+  constant.name = "constant:0";
   constant.value = 3;
   constant.is_buffer = constant.has_bytes = true;
   constant.initial = "8 bytes.";

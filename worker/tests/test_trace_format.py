@@ -29,14 +29,14 @@ def sample():
             {"layout": "strided"}, {"memory_format": "channels_last"}, {"desc": descriptor}]
     case_trace = {"values": [{"id": i, **VALUE, "storage": i} for i in range(3)],
             "inputs": [0, None, {"value": [1, {"tuple": ["ü", 2.5]}]}],
-            "parameters": [["w", 1, False], ["constant.0", 2, True]],
+            "parameters": [["w", 1, False], ["constant:0", 2, True]],
             "tape": [{"launch": 1, "line": 7, **choices[0], "choices": choices},
                      {"op": "aten.everything.default", "args": args, "kwargs": {"alpha": {"f": 2.0}},
                       "out": {"tuple": [{"id": 1}, {"value": None}]}},
                      {"launch": 1, "line": None, **CHOICE, "cubin": None, "choices": [{**CHOICE, "cubin": None}]}],
             "outputs": {"dict": [["a", {"id": 1}], ["b", {"list": [{"value": "text"}]}]]}}
     parameters = [{"name": "w", "shape": [4], "dtype": "float32"},
-                  {"name": "constant.0", "shape": [4], "dtype": "float32", 
+                  {"name": "constant:0", "shape": [4], "dtype": "float32", 
                    "tensor": bytes(range(16))}]
     module = {"name": "tl", "kind": "module", "path": "triton.language"}
     kernels = [{"name": "f", "source": "def f(): pass", "decorator": "constexpr_function", "line": 1,
@@ -84,7 +84,7 @@ class Samples(unittest.TestCase):
         case = short["cases"][0]
         for key in ("init_steps", "input_steps", "notes", "seconds"):
             del case[key]
-        case["trace"]["parameters"] = [["w", 1], ["constant.0", 2]]
+        case["trace"]["parameters"] = [["w", 1], ["constant:0", 2]]
         for step in case["trace"]["tape"]:
             step.pop("choices", None)
             step.pop("spec", None)

@@ -188,7 +188,7 @@ class Records(WithForkServers):
 
     def test_tensors_made_from_numbers_become_parameters_with_bytes(self):
         answer, case_trace = self.case_trace(model("return x * torch.tensor([1.5, 2.5], device='cuda')[0]"))
-        self.assertEqual([name for name, *_ in case_trace["parameters"]], ["constant.0"])
+        self.assertEqual([name for name, *_ in case_trace["parameters"]], ["constant:0"])
         self.assertEqual(answer["cases"][0]["parameters"][0]["shape"], [2])
 
     def test_module_attributes_that_are_no_parameters_are_values_of_init(self):

@@ -190,8 +190,16 @@ JudgeAnswer InterpretExecutor::make_weights(const JudgeRun& run, OwnTime* own) {
       weights.given.back().initial = std::string(constant->initial);
     }
   }
+  bool around = false;  // forward() finds more of a storage than the parameter in it.
   for (int64_t id : init.used) {
-    if (storages.count(value_of(trace, id).storage)) {
+    const TraceValue& value = value_of(trace, id);
+    bool within = std::ranges::any_of(trace.parameters, [&](const TraceParameter& one) {
+      const TraceValue& weight = value_of(trace, one.value);
+      return weight.storage == value.storage && weight.dtype == value.dtype && weight.offset <= value.offset &&
+             weight.end_byte() >= value.end_byte();
+    });
+    around |= storages.count(value.storage) > 0 && !within;
+    if (within) {
       weights.views.push_back(id);
       continue;
     }
@@ -228,10 +236,13 @@ JudgeAnswer InterpretExecutor::make_weights(const JudgeRun& run, OwnTime* own) {
       if (given.body.at("matched").at(i).is_null() || !init.whole.count(one.value)) continue;
       BlobView task = tensor_from(given.body.at("parameters").at(i).at(1), given.payload);
       if (one.initial && *one.initial == task.bytes) continue;
-      pins[one.value] = i;
-      pinned.push_back(one.value);
+      for (int64_t id : {one.value, cast_from(trace, one.value)}) {
+        if (!init.whole.count(id) || pins.count(id)) continue;
+        pins[id] = i;
+        pinned.push_back(id);
+      }
     }
-    if (makes_more_of(trace, init, pinned)) {
+    if (around || makes_more_of(trace, init, pinned)) {
       end = run_init(run, pins, given, want, own, &made);
       if (!end.passed()) return ended(end);
       take(finds, [&](size_t i) { return given.body.at("matched").at(i).is_null(); });

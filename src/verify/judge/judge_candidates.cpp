@@ -274,7 +274,7 @@ Json Judge::inputs(const Json& question, std::string_view tensors) {
       initial = from_bytes(bytes.bytes, bytes.shape, bytes.dtype, options_.device);
       matched[i] = match(wanted[i], at, &taken, &initial);
     }
-    parameters.push_back({wanted[i].name, add(matched[i] ? matched[i]->value : initial)});
+    parameters.push_back({wanted[i].name, add(matched[i] ? matched[i]->value.to(to_torch(wanted[i].dtype)) : initial)});
     names.push_back(matched[i] ? Json(matched[i]->name) : Json());
   }
   auto seeds = question.value("earlier_seeds", std::vector<int64_t>());

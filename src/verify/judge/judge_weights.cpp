@@ -11,17 +11,19 @@
 
 namespace tritonrl {
 
-// What is no parameter has its own value, where that is the task's as well.
+// What is no parameter has its own value, where that is the task's as well; a case's precision need not be its own.
 bool Judge::may_be(const Parameter& theirs, const Wanted& wanted) {
-  return theirs.value.sizes() == at::IntArrayRef(wanted.shape) &&
-         theirs.value.scalar_type() == to_torch(wanted.dtype) && (theirs.moved || !wanted.name.empty());
+  at::ScalarType have = theirs.value.scalar_type(), want = to_torch(wanted.dtype);
+  bool alike = have == want || (wanted.name.empty() && at::isFloatingType(have) && at::isFloatingType(want));
+  return alike && theirs.value.sizes() == at::IntArrayRef(wanted.shape) && (theirs.moved || !wanted.name.empty());
 }
 
 const Judge::Parameter* Judge::match(const Wanted& wanted, ReferenceCase& at, std::set<const Parameter*>* taken,
                                      const at::Tensor* initial) const {
   for (const Parameter& theirs : at.parameters) {
     if (!may_be(theirs, wanted) ||
-        !(initial ? !taken->count(&theirs) && same_bits(*initial, theirs.initial) : theirs.name == wanted.name)) {
+        !(initial ? !taken->count(&theirs) && same_bits(initial->to(theirs.initial.scalar_type()), theirs.initial)
+                  : theirs.name == wanted.name)) {
       continue;
     }
     taken->insert(&theirs);
@@ -69,7 +71,7 @@ void Judge::give_weights(const std::string& slot, const CaseTrace& trace, Refere
     const Parameter* theirs = match(what, at, &taken, &initial);
     if (!theirs) return;
     matched_[id] = theirs;
-    if (theirs->moved) values.emplace_back(id, theirs->value);
+    if (theirs->moved) values.emplace_back(id, theirs->value.to(to_torch(what.dtype)));
   };
   auto made_there = [&](int64_t id) {
     const TraceValue& value = trace.values[static_cast<size_t>(id)];
@@ -89,6 +91,12 @@ void Judge::give_weights(const std::string& slot, const CaseTrace& trace, Refere
     bool missing = std::ranges::any_of(
         at.parameters, [&](const Parameter& theirs) { return !taken.count(&theirs) && may_be(theirs, what); });
     if (missing) recognise(id, what, made_there(id));
+  }
+  for (size_t i = 0, named = values.size(); i < named; ++i) {
+    int64_t from = cast_from(trace, values[i].first);
+    if (from < 0) continue;
+    at::ScalarType dtype = to_torch(trace.values[static_cast<size_t>(from)].dtype);
+    values.emplace_back(from, values[i].second.to(dtype));
   }
   push(slot, trace.name, values);
   Json pins = Json::array();

@@ -124,7 +124,7 @@ void GraphReader::read_inputs() {
     const TraceParameter& parameter = trace().parameters[i];
     pair(parameter.value, ids);
     given_storages_.insert(value(parameter.value).storage);
-    if (parameter.name.rfind("constant.", 0) != 0) {
+    if (parameter.name.rfind("constant:", 0) != 0) {
       weights_.emplace(parameter.value, parameter.name);
     } else if (auto number = only_number(parameter, value(parameter.value).dtype)) {
       constants_[parameter.value] = *number;

@@ -2,6 +2,7 @@
 #include "verify/trace/call_rules.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/text.h"
@@ -101,12 +102,16 @@ bool may_be_empty(const TraceStep& step) {
   });
 }
 
-// Does it cut numbers with a fraction down to whole ones?
+// Does it cut numbers with a fraction down to whole ones, or whole ones down to a byte, a truth value?
 bool truncates(const CaseTrace& trace, const TraceStep& step) {
-  static const std::set<std::string> casts = {"_to_copy", "to", "type_as", "copy_", "copy"};
-  if (!casts.count(base_name(step.op)) || step.reads.empty() || step.outs.empty()) return false;
-  auto floating = [&](int64_t id) { return is_floating(trace.values.at(static_cast<size_t>(id)).dtype); };
-  return floating(overwrites(step.op) ? step.reads.back() : step.reads[0]) && !floating(step.outs[0]);
+  if (step.is_launch || step.outs.empty() || takes_shapes_only(step.op) || !is_plumbing(step.op)) return false;
+  auto dtype = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).dtype; };
+  Dtype result = dtype(step.outs[0]);
+  if (is_floating(result)) return false;
+  return std::ranges::any_of(step.reads, [&](int64_t id) {
+    bool narrower = item_size(result) < 4 && (item_size(dtype(id)) > item_size(result) || result == Dtype::kBool);
+    return dtype(id) != result && (is_floating(dtype(id)) ? step.op != "aten.view.dtype" : narrower);
+  });
 }
 
 bool truncates(const CaseTrace& trace) {
@@ -132,7 +137,7 @@ std::vector<bool> host_arithmetic(const CaseTrace& trace) {
     if (input.value >= 0) given.insert(storage_of(input.value));
   }
   for (const TraceParameter& parameter : trace.parameters) {
-    if (parameter.name.rfind("constant.", 0) != 0 || !parameter.has_bytes) given.insert(storage_of(parameter.value));
+    if (parameter.name.rfind("constant:", 0) != 0 || !parameter.has_bytes) given.insert(storage_of(parameter.value));
   }
   wanted.insert(given.begin(), given.end());
   const size_t steps = trace.tape.size();
@@ -157,23 +162,70 @@ std::vector<bool> host_arithmetic(const CaseTrace& trace) {
 }
 
 // What a weight is made of: the operators between random numbers and it, plumbing left out, each as often as it was
-// used, and the draws behind it.
+// used, and how many draws are in it.
 struct Making {
-  std::map<std::string, int> operators;
-  std::set<size_t> draws;
+  std::map<std::string, size_t> operators;
+  size_t draws = 0;
   auto operator<=>(const Making&) const = default;
 
-  void join(const Making& other) {
-    for (const auto& [op, times] : other.operators) operators[op] += times;
-    draws.insert(other.draws.begin(), other.draws.end());
+  void join(const Making& other) {  // Saturating: numbers that only a forger reaches are all alike.
+    constexpr size_t kMany = 1000;
+    for (const auto& [op, times] : other.operators) operators[op] = std::min(operators[op] + times, kMany);
+    draws = std::min(draws + other.draws, kMany);
   }
 };
 using Made = std::map<int64_t, std::set<Making>>;  // By storage. Packing several weights leaves each what it was.
+constexpr size_t kMostMakings = 64;                // Of one storage.
 
-// Moves numbers, and computes none.
-bool only_moves(const std::string& op) {
-  static const std::set<std::string> indexing = {"index", "index_select", "gather", "take", "take_along_dim"};
-  return is_plumbing(op) || indexing.count(base_name(op)) > 0;
+Making joined(const std::set<Making>& all) {
+  Making one;
+  for (const Making& each : all) one.join(each);
+  return one;
+}
+
+// Does it move numbers, and compute none? `drawn(id)`: is a value made of weights? Which numbers are moved may not be.
+bool only_moves(const CaseTrace& trace, const TraceStep& step, const std::function<bool(int64_t)>& drawn) {
+  static const std::set<std::string> moves = {"index",          "index_select",
+                                              "gather",         "take",
+                                              "take_along_dim", "index_put",
+                                              "index_put_",     "index_copy",
+                                              "index_copy_",    "scatter",
+                                              "scatter_",       "where",
+                                              "masked_fill",    "masked_fill_",
+                                              "tril",           "tril_",
+                                              "triu",           "triu_",
+                                              "rot90",          "block_diag",
+                                              "diag_embed",     "diagonal_copy",
+                                              "pixel_shuffle",  "pixel_unshuffle",
+                                              "permute_copy",   "t_copy",
+                                              "narrow_copy",    "transpose_copy",
+                                              "view_copy",      "expand_copy",
+                                              "im2col",         "slice_copy",
+                                              "_foreach_copy_", "repeat_interleave",
+                                              "channel_shuffle"};
+  if (!is_plumbing(step.op) && !moves.count(base_name(step.op))) return false;
+  if (step.op == "aten.view.dtype" || step.op.find("reduce") != std::string::npos || truncates(trace, step))
+    return false;
+  bool accumulates = std::ranges::any_of(
+      step.args, [](const TraceArg& arg) { return arg.kind == TraceArg::Kind::kBool && arg.number != 0; });
+  if (accumulates && base_name(step.op).starts_with("index_put")) return false;
+  return std::ranges::none_of(step.reads, [&](int64_t id) {
+    return !is_floating(trace.values.at(static_cast<size_t>(id)).dtype) && drawn(id);
+  });
+}
+
+// By storage: is it a constant, one number everywhere?
+std::set<int64_t> constants_of_init(const CaseTrace& trace) {
+  std::set<int64_t> constant;
+  auto storage_of = [&](int64_t id) { return trace.values.at(static_cast<size_t>(id)).storage; };
+  for (size_t at = 0; at < trace.init_steps; ++at) {
+    const TraceStep& step = trace.tape[at];
+    bool stays = fills(step.op) || (is_plumbing(step.op) && std::ranges::all_of(step.reads, [&](int64_t id) {
+                                      return constant.count(storage_of(id)) > 0;
+                                    }));
+    for (int64_t id : step.outs) stays ? void(constant.insert(storage_of(id))) : void(constant.erase(storage_of(id)));
+  }
+  return constant;
 }
 
 // `like`: shapes of constants that are weights. They are drawn, too: the judge moves them.
@@ -181,9 +233,11 @@ Made made_of_weights(const CaseTrace& trace, const std::set<std::vector<int64_t>
   Made made;
   std::map<int64_t, int64_t> storage_bytes = sizes_of_storages(trace);
   auto value_of = [&](int64_t id) -> const TraceValue& { return trace.values.at(static_cast<size_t>(id)); };
+  auto is_made = [&](int64_t id) { return made.count(value_of(id).storage) > 0; };
   for (size_t at = 0; at < trace.init_steps; ++at) {
     const TraceStep& step = trace.tape[at];
     if (step.is_launch) continue;
+    const bool moves = only_moves(trace, step, is_made);
     bool drawn = draws(step.op);
     size_t first_source = takes_shapes_only(step.op) ? step.reads.size() : 0;
     if (first_source < step.reads.size() && (overwrites(step.op) || (drawn && in_place(step.op)))) {
@@ -195,24 +249,27 @@ Made made_of_weights(const CaseTrace& trace, const std::set<std::vector<int64_t>
     }
     if (fills(step.op) && !step.outs.empty()) drawn |= like.count(value_of(step.outs[0]).shape) > 0;
     std::set<Making> sources;
+    Making one;  // Of all that is read, as often as it is.
     for (size_t i = first_source; i < step.reads.size(); ++i) {
       auto of = made.find(value_of(step.reads[i]).storage);
-      if (of != made.end()) sources.insert(of->second.begin(), of->second.end());
+      if (of == made.end()) continue;
+      for (const Making& source : of->second) one.join(source);
+      sources.insert(of->second.begin(), of->second.end());
     }
     if (sources.empty() && !drawn) continue;
-    if (!sources.empty() && !only_moves(step.op)) {
-      Making one;
-      for (const Making& source : sources) one.join(source);
+    if (!sources.empty() && !moves) {
       ++one.operators[step.op];
       sources = {one};
     }
-    if (drawn && sources.empty()) sources.insert({{}, {at}});
+    if (drawn && sources.empty()) sources.insert({{}, 1});
     std::set<int64_t> targets;
     for (int64_t id : step.outs) targets.insert(value_of(id).storage);
-    if (may_write(step.op) && !only_moves(step.op)) {
-      for (int64_t id : step.reads) targets.insert(value_of(id).storage);
+    for (int64_t id : written_by(step)) targets.insert(value_of(id).storage);
+    for (int64_t storage : targets) {
+      std::set<Making>& of = made[storage];
+      of.insert(sources.begin(), sources.end());
+      if (of.size() > kMostMakings) of = {joined(of)};
     }
-    for (int64_t storage : targets) made[storage].insert(sources.begin(), sources.end());
   }
   return made;
 }
@@ -221,12 +278,25 @@ Made made_of_weights(const CaseTrace& trace, const std::set<std::vector<int64_t>
 bool known_to(const std::set<Making>& task, const Making& own) {
   if (own.operators.empty()) return true;
   return std::ranges::any_of(task, [&](const Making& theirs) {
-    return own.draws.size() <= std::max<size_t>(theirs.draws.size(), 1) &&
-           std::ranges::all_of(own.operators, [&](const auto& used) {
+    return own.draws <= std::max<size_t>(theirs.draws, 1) && std::ranges::all_of(own.operators, [&](const auto& used) {
              auto there = theirs.operators.find(used.first);
              return there != theirs.operators.end() && used.second <= there->second;
            });
   });
+}
+
+// What forward() and the parameters have of it.
+std::set<Making> makings_in_use(const CaseTrace& trace, const Made& made) {
+  std::set<Making> found;
+  auto use = [&](int64_t id) {
+    auto of = made.find(trace.values.at(static_cast<size_t>(id)).storage);
+    if (of != made.end()) found.insert(of->second.begin(), of->second.end());
+  };
+  for (const TraceParameter& parameter : trace.parameters) use(parameter.value);
+  for (size_t at = trace.init_steps + trace.input_steps; at < trace.tape.size(); ++at) {
+    std::ranges::for_each(trace.tape[at].reads, use);
+  }
+  return found;
 }
 
 std::set<std::string> computed_in_init(const CaseTrace& trace, const CaseTrace* reference) {
@@ -236,21 +306,21 @@ std::set<std::string> computed_in_init(const CaseTrace& trace, const CaseTrace* 
     return of.values.at(static_cast<size_t>(id));
   };
   std::set<std::vector<int64_t>> like;
-  const Made drawn = made_of_weights(*reference, like);
+  const std::set<int64_t> constant = constants_of_init(*reference);
   for (const TraceParameter& theirs : reference->parameters) {
     const TraceValue& weight = value_of(*reference, theirs.value);
-    if (!drawn.count(weight.storage) && is_floating(weight.dtype)) like.insert(weight.shape);
+    if (constant.count(weight.storage) && is_floating(weight.dtype)) like.insert(weight.shape);
   }
-  std::set<Making> task;
-  for (const auto& [storage, makings] : made_of_weights(*reference, like)) task.insert(makings.begin(), makings.end());
+  const std::set<Making> task = makings_in_use(*reference, made_of_weights(*reference, like));
   Made made = made_of_weights(trace, like);
+  std::map<int64_t, int64_t> storage_bytes = sizes_of_storages(trace);
   for (const TraceParameter& own : trace.parameters) {  // These get the task's values, however they were made.
     const TraceValue& mine = value_of(trace, own.value);
     bool given = std::ranges::any_of(reference->parameters, [&](const TraceParameter& theirs) {
       const TraceValue& weight = value_of(*reference, theirs.value);
       return theirs.name == own.name && weight.shape == mine.shape && weight.dtype == mine.dtype;
     });
-    if (given) made.erase(mine.storage);
+    if (given && covers(mine, storage_bytes[mine.storage])) made.erase(mine.storage);
   }
   auto use = [&](int64_t id) {
     auto of = made.find(value_of(trace, id).storage);

@@ -147,6 +147,15 @@ TEST(CallRules, CastsOfFractionsToWholeNumbersAreTheTasksToMake) {
   EXPECT_TRUE(beside(cast(Dtype::kInt32, Dtype::kFloat32), task).passed());
   EXPECT_TRUE(beside(cast(Dtype::kFloat32, Dtype::kFloat16), task).passed());
   EXPECT_TRUE(beside(cast(Dtype::kFloat32, Dtype::kInt64), cast(Dtype::kFloat32, Dtype::kInt64)).passed());
+  EXPECT_EQ(beside(cast(Dtype::kInt64, Dtype::kBool), task).rule(), Rule::kLibraryCalls);
+  EXPECT_EQ(beside(cast(Dtype::kInt64, Dtype::kUint8), task).rule(), Rule::kLibraryCalls);
+  EXPECT_TRUE(beside(cast(Dtype::kInt64, Dtype::kInt32), task).passed()) << "indices, for a kernel";
+  CaseTrace scattered = cast(Dtype::kFloat32, Dtype::kInt32);
+  scattered.values.push_back(trace_value(4));
+  scattered.values[4].dtype = Dtype::kInt32;
+  scattered.tape.back() = call_step("aten.slice_scatter.default", {4, 1}, 2);
+  scattered.tape.insert(scattered.tape.end() - 1, call_step("aten.zeros.default", {}, 4));
+  EXPECT_EQ(beside(scattered, task).rule(), Rule::kLibraryCalls);
   CaseTrace into = cast(Dtype::kFloat32, Dtype::kInt32);
   into.tape.back() = call_step("aten.copy_.default", {2, 1}, 2);
   into.tape.insert(into.tape.end() - 1, call_step("aten.empty.memory_format", {}, 2));
@@ -171,6 +180,53 @@ TEST(CallRules, WhatTheTaskItselfDoesInInitExcusesNothingElse) {
   EXPECT_FALSE(beside(other, task).passed()) << "the task has another dtype";
 }
 
+// What hides where a product goes to, or where it comes from.
+TEST(CallRules, ProductsOfWeightsAreFollowed) {
+  CaseTrace task = with_init("aten.cat.default", "weight");
+  auto through = [](const std::vector<TraceStep>& steps, int64_t used) {
+    CaseTrace trace = with_init("aten.mul.Tensor");
+    trace.values.push_back(trace_value(5));
+    trace.values.push_back(trace_value(6));
+    trace.tape.insert(trace.tape.begin() + 3, steps.begin(), steps.end());
+    trace.init_steps += steps.size();
+    trace.tape.back() = launch_step({0, used, 1});
+    return trace;
+  };
+  const TraceStep room = call_step("aten.empty.memory_format", {}, 5);
+  TraceStep helper = call_step("aten._cummax_helper.default", {4, 5}, 6);
+  helper.result = {};
+  helper.result.kind = Nest<int64_t>::Kind::kValue;
+  EXPECT_FALSE(beside(through({room, helper}, 5), task).passed()) << "written on the side";
+  TraceStep copy = helper;
+  copy.op = "aten.copy_.default";
+  std::swap(copy.args[0], copy.args[1]);
+  EXPECT_FALSE(beside(through({room, copy}, 5), task).passed()) << "a step that says it gives nothing";
+  EXPECT_FALSE(beside(through({call_step("aten.repeat_interleave.self_int", {4}, 5)}, 5), task).passed());
+  CaseTrace square = with_init("aten.mul.Tensor");
+  square.tape[2] = call_step("aten.mul.Tensor", {2, 2}, 4);
+  CaseTrace scaled = with_init("aten.mul.Tensor", "weight");
+  scaled.tape[2] = call_step("aten.mul.Scalar", {2}, 4);
+  EXPECT_FALSE(beside(square, scaled).passed()) << "a scale is no square";
+  // Which numbers are looked up may not depend on a weight.
+  CaseTrace lookup = with_init("aten.index.Tensor");
+  EXPECT_TRUE(beside(lookup, task).passed());
+  lookup.values[3].dtype = Dtype::kInt64;
+  EXPECT_FALSE(beside(lookup, task).passed());
+}
+
+// A parameter of the task's name excuses itself, and not what lies beside it.
+TEST(CallRules, AParameterExcusesNoMoreThanItself) {
+  CaseTrace task = with_init("aten.cat.default", "weight");
+  CaseTrace part = with_init("aten.mul.Tensor", "weight");
+  part.values.push_back(trace_value(4, {2, 8}));
+  part.parameters[0].value = 5;
+  part.tape.insert(part.tape.begin() + 3, call_step("aten.slice.Tensor", {4}, 5));
+  ++part.init_steps;
+  CaseTrace small = task;
+  small.values[4] = trace_value(4, {2, 8});
+  EXPECT_FALSE(beside(part, small).passed());
+}
+
 // Weights that begin as constants are weights: the judge moves them.
 TEST(CallRules, ConstantsThatAreWeightsCount) {
   auto norm = [](const char* op) {
@@ -191,6 +247,10 @@ TEST(CallRules, ConstantsThatAreWeightsCount) {
   task.values[2].shape = {32};
   task.values[2].stride = {1};
   EXPECT_TRUE(beside(norm("aten.add.Tensor"), task).passed()) << "a table of its own";
+  task.values[2] = trace_value(2);
+  task.tape.insert(task.tape.begin() + 1, call_step("aten.tril_.default", {2}, 2));
+  ++task.init_steps;
+  EXPECT_TRUE(beside(norm("aten.add.Tensor"), task).passed()) << "a mask of the task's is not moved";
 }
 
 TEST(CallRules, Delegation) {
@@ -210,7 +270,7 @@ TEST(CallRules, HostArithmeticIsNoDelegation) {
   trace.values.push_back(trace_value(from, {2}));
   trace.values.push_back(trace_value(to, {}));
   TraceParameter sizes;
-  sizes.name = "constant.0";
+  sizes.name = "constant:0";
   sizes.value = from;
   sizes.has_bytes = true;
   sizes.initial = "8 bytes.";
@@ -220,7 +280,7 @@ TEST(CallRules, HostArithmeticIsNoDelegation) {
   EXPECT_TRUE(finding(trace).delegated_ops.empty());
   trace.parameters[0].name = "weight";
   EXPECT_EQ(finding(trace).finding.rule(), Rule::kLibraryCalls) << "a weight is given";
-  trace.parameters[0].name = "constant.0";
+  trace.parameters[0].name = "constant:0";
   trace.tape[0] = call_step("aten.prod.default", {0}, to);
   EXPECT_EQ(finding(trace).finding.rule(), Rule::kLibraryCalls) << "of an input, though nobody takes the result";
   trace.tape[0] = call_step("aten.prod.default", {from}, to);

@@ -13,12 +13,16 @@ int64_t storage_of(const CaseTrace& trace, int64_t id) { return trace.values.at(
 
 }  // namespace
 
-bool may_write(const std::string& op) {
-  auto parts = split(op, '.');
-  if (parts.size() < 3) return false;
+std::vector<int64_t> written_by(const TraceStep& step) {
+  auto parts = split(step.op, '.');
+  if (step.is_launch || step.reads.empty() || parts.size() < 3) return {};
   const std::string &name = parts[1], &overload = parts[2];
-  return name.ends_with('_') || name.find("_norm") != std::string::npos || name.find("foreach") != std::string::npos ||
-         overload.find("out") != std::string::npos;
+  auto named = [&](const char* part) { return name.find(part) != std::string::npos; };
+  bool elsewhere = named("batch_norm") || named("instance_norm") || named("foreach") || named("_helper") ||
+                   named("moving_avg") || named("_fused_") || named("_amp_") || named("rrelu_with_noise") ||
+                   overload.find("out") != std::string::npos;
+  if (elsewhere) return step.reads;
+  return name.ends_with('_') || name == "set_data" ? std::vector{step.reads[0]} : std::vector<int64_t>();
 }
 
 InitValues init_values(const CaseTrace& trace) {
@@ -30,8 +34,7 @@ InitValues init_values(const CaseTrace& trace) {
       found.whole.emplace(id, at);
       written.emplace(storage_of(trace, id), at);
     }
-    if (!may_write(step.op)) continue;
-    for (int64_t id : step.reads) written[storage_of(trace, id)] = at;
+    for (int64_t id : written_by(step)) written[storage_of(trace, id)] = at;
   }
   for (auto& [id, at] : found.whole) at = std::max(at, written[storage_of(trace, id)]);
   std::set<int64_t> parameters, used;
@@ -48,6 +51,19 @@ InitValues init_values(const CaseTrace& trace) {
   return found;
 }
 
+int64_t cast_from(const CaseTrace& trace, int64_t value) {
+  auto value_of = [&](int64_t id) -> const TraceValue& { return trace.values[static_cast<size_t>(id)]; };
+  for (size_t at = 0; at < trace.init_steps; ++at) {
+    const TraceStep& step = trace.tape[at];
+    if (!step.op.starts_with("aten._to_copy.") || step.reads.size() != 1 || std::ranges::count(step.outs, value) == 0) {
+      continue;
+    }
+    const TraceValue &from = value_of(step.reads[0]), &to = value_of(value);
+    if (is_floating(from.dtype) && is_floating(to.dtype) && from.shape == to.shape) return step.reads[0];
+  }
+  return -1;
+}
+
 std::vector<int64_t> like_parameters(const CaseTrace& trace, const InitValues& made, const CaseTrace& reference) {
   constexpr size_t kMost = 64;
   std::set<int64_t> seen;  // Storages.
@@ -57,7 +73,8 @@ std::vector<int64_t> like_parameters(const CaseTrace& trace, const InitValues& m
     const TraceValue& value = trace.values[static_cast<size_t>(id)];
     bool alike = value.offset == 0 && std::ranges::any_of(reference.parameters, [&](const TraceParameter& theirs) {
                    const TraceValue& weight = reference.values[static_cast<size_t>(theirs.value)];
-                   return weight.shape == value.shape && weight.dtype == value.dtype && weight.stride == value.stride;
+                   bool alike = weight.dtype == value.dtype || (is_floating(weight.dtype) && is_floating(value.dtype));
+                   return alike && weight.shape == value.shape && weight.stride == value.stride;
                  });
     if (alike && found.size() < kMost && seen.insert(value.storage).second) found.push_back(id);
   }
@@ -75,8 +92,10 @@ bool makes_more_of(const CaseTrace& trace, const InitValues& made, const std::ve
     for (int64_t id : step.reads) {
       auto from = complete.find(storage_of(trace, id));
       if (from == complete.end() || at <= from->second) continue;
-      if (std::ranges::any_of(step.outs, [&](int64_t out) { return storage_of(trace, out) != from->first; }))
-        return true;
+      auto other = [&](int64_t out) {
+        return storage_of(trace, out) != from->first && std::ranges::count(values, out) == 0;
+      };
+      if (std::ranges::any_of(step.outs, other)) return true;
     }
   }
   return false;

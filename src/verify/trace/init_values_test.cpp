@@ -66,15 +66,45 @@ TEST(InitValues, WeightsOfLayersThatAreNoModules) {
   EXPECT_EQ(like_parameters(parsed(trace), values_of(trace), parsed(trace)), Ids{4}) << "3 is the parameter";
   CaseTrace other = packed();
   for (TraceValue& value : other.values) value.dtype = Dtype::kFloat16;
+  EXPECT_EQ(like_parameters(parsed(trace), values_of(trace), parsed(other)), Ids{4}) << "before it is cast";
+  for (TraceValue& value : other.values) value.dtype = Dtype::kInt32;
   EXPECT_EQ(like_parameters(parsed(trace), values_of(trace), parsed(other)), Ids{});
 }
 
 TEST(InitValues, WhatWrites) {
-  for (const char* op : {"aten.normal_.default", "aten.mm.out", "aten.native_batch_norm.default",
-                         "aten._foreach_mul.Tensor", "aten.copy_.default"}) {
-    EXPECT_TRUE(may_write(op)) << op;
+  auto written = [](const char* op) {
+    TraceStep step;
+    step.op = op;
+    step.reads = {5, 6};
+    return written_by(step);
+  };
+  for (const char* op : {"aten.normal_.default", "aten.copy_.default"}) EXPECT_EQ(written(op), Ids{5}) << op;
+  for (const char* op : {"aten.mm.out", "aten.native_batch_norm.default", "aten._foreach_mul.List",
+                         "aten._cummax_helper.default", "aten.fused_moving_avg_obs_fake_quant.default"}) {
+    EXPECT_EQ(written(op), (Ids{5, 6})) << op;
   }
-  for (const char* op : {"aten.mm.default", "aten.view.default", "aten", ""}) EXPECT_FALSE(may_write(op)) << op;
+  for (const char* op : {"aten.mm.default", "aten.view.default", "aten", ""}) EXPECT_EQ(written(op), Ids{}) << op;
+}
+
+// A module's weights are cast after __init__: what was made of them before that is made of the originals.
+TEST(InitValues, TheOriginalOfACastIsOfTheSameWeight) {
+  CaseTrace trace = packed();
+  trace.values[4].dtype = Dtype::kFloat16;
+  trace.tape[3] = call_step("aten._to_copy.default", {2}, 4);
+  EXPECT_EQ(cast_from(parsed(trace), 4), 2);
+  EXPECT_EQ(cast_from(parsed(trace), 2), -1);
+  EXPECT_FALSE(more_of(trace, {2, 4})) << "it is known itself";
+  EXPECT_TRUE(more_of(trace, {2}));
+}
+
+// A weight is complete before it is copied from.
+TEST(InitValues, TheSourceOfACopyIsNotWritten) {
+  CaseTrace trace = packed();
+  trace.tape[3] = call_step("aten.copy_.default", {4, 3}, 4);
+  trace.tape.insert(trace.tape.begin(), call_step("aten.empty.memory_format", {}, 4));
+  trace.init_steps = 5;
+  EXPECT_EQ(values_of(trace).whole.at(2), 2u);
+  EXPECT_TRUE(more_of(trace, {2}));
 }
 
 }  // namespace

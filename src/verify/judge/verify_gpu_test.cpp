@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "verify/replay/tape.h"
+#include "verify/trace/init_values.h"
 
 namespace tritonrl::verify_gpu_test {
 namespace {
@@ -199,6 +203,40 @@ TEST_F(TapeTest, WhatDoesNotFitIsTheTracesFailure) {
                 run.run_forward();
               }),
               HasSubstr("unsupported: Triton launches need a GPU"));
+}
+
+// trace/init_values.h knows operators by their names; PyTorch knows what they write to.
+TEST(InitValues, WhatOperatorsWriteToIsAmongWhatIsSaid) {
+  size_t looked_at = 0;
+  for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames()) {
+    auto handle = c10::Dispatcher::singleton().findSchema(op);
+    if (!handle || op.name.rfind("aten::", 0) != 0) continue;
+    std::set<c10::Symbol> returned;
+    for (const auto& result : handle->schema().returns()) {
+      if (result.alias_info())
+        returned.insert(result.alias_info()->beforeSets().begin(), result.alias_info()->beforeSets().end());
+    }
+    const auto& arguments = handle->schema().arguments();
+    bool first = false, others = false;  // Written to; what is returned is seen as a result.
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const auto* alias = arguments[i].alias_info();
+      if (!alias || !alias->isWrite()) continue;
+      bool seen = std::ranges::any_of(alias->beforeSets(), [&](const auto& set) { return returned.count(set) > 0; });
+      if (i == 0) first = true;
+      if (i > 0 && !seen) others = true;
+    }
+    if (!first && !others) continue;
+    ++looked_at;
+    TraceStep step;
+    step.op = cat("aten.", op.name.substr(6), ".", op.overload_name.empty() ? "default" : op.overload_name);
+    step.reads = {0, 1, 2};
+    std::vector<int64_t> written = written_by(step);
+    static const std::set<std::string> harmless = {"aten.record_stream.default", "aten.retain_grad.default"};
+    if (harmless.count(step.op)) continue;
+    if (others) EXPECT_EQ(written, step.reads) << step.op;
+    if (first) EXPECT_FALSE(written.empty()) << step.op;
+  }
+  EXPECT_GT(looked_at, 400u);
 }
 
 }  // namespace

@@ -167,7 +167,9 @@ TEST(Execution, WithoutATunerEveryChoiceMayBeMetAtFullSize) {
   size_t full = 0;
   for (const auto& [name, choices] : went.runs) {
     if (name != "full") continue;
-    if (full++ == 0) EXPECT_EQ(choices, Choices{});
+    if (full++ == 0) {
+      EXPECT_EQ(choices, Choices{});
+    }
     met.insert(choices);
   }
   EXPECT_EQ(met, (std::set<Choices>{{}, {1}}));  // The third has three times as many programs.

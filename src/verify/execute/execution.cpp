@@ -259,10 +259,10 @@ void Execution::expect_the_rest(const CaseSpec& original) {
   expect(runs);
 }
 
-// Without a GPU nobody knows what the tuner will choose: runs beyond the first at full size take one at random.
+// A tuner chooses otherwise on another GPU, or on a busy one: runs beyond the first at full size take one at random.
 std::vector<int64_t> Execution::choice_for(const CaseSpec& spec, int64_t seed_index) const {
   const CaseTrace* trace = trace_.find(spec.recorded_as());
-  if (executor_->can_time() || spec.tiny || !trace || (&spec == &cases_[0] && seed_index == 0)) return {};
+  if (spec.tiny || !trace || (&spec == &cases_[0] && seed_index == 0)) return {};
   std::vector<std::vector<int64_t>> choices;
   if (spec.additional) choices.emplace_back();  // The original case was run with the first one.
   for (ChoiceRun& one : choice_runs(trace_, *trace, executor_->runs_warps())) {

@@ -20,7 +20,10 @@ at::Tensor flat(const at::Tensor& tensor) { return tensor.reshape({-1}).contiguo
 }  // namespace
 
 Expectation::Expectation(const at::Tensor& reference, const at::Tensor& truth, Precision precision)
-    : shape_(reference.sizes().vec()), dtype_(reference.scalar_type()), numel_(reference.numel()) {
+    : shape_(reference.sizes().vec()),
+      dtype_(reference.scalar_type()),
+      numel_(reference.numel()),
+      precision_(precision) {
   CHECK(reference.sizes() == truth.sizes()) << "the two references of a task differ in shape";
   truth_ = flat(truth);
   at::Tensor r = flat(reference);
@@ -48,21 +51,28 @@ void Expectation::allow_for(const at::Tensor& other) {
   ErrorMoments moments = error_moments(truth_, x);
   double rms = std::sqrt(moments.error_squares / static_cast<double>(std::max<int64_t>(moments.finite, 1)));
   allowed_rms_ = std::max(allowed_rms_, std::min(kRmsFactor * rms, tolerance_.cap * rms_truth_));
+  int64_t beyond = 0;
   in_chunks(numel_, [&](int64_t at, int64_t n) {  // Chunks are whole blocks.
     at::Tensor t = truth_.narrow(0, at, n), error = at::sub(x.narrow(0, at, n).to(at::kDouble), t).abs_();
     at::Tensor size = t.abs();
     error.masked_fill_(error.isfinite().logical_not_(), 0);
     size.masked_fill_(size.isfinite().logical_not_(), 0);
-    auto most = [&](const at::Tensor& each) {
+    auto blocks = [&](const at::Tensor& each) {
       int64_t missing = (kNoiseBlock - n % kNoiseBlock) % kNoiseBlock;
       at::Tensor whole = missing ? at::constant_pad_nd(each, {0, missing}) : each;
-      return whole.view({-1, kNoiseBlock}).amax(1);
+      return whole.view({-1, kNoiseBlock});
     };
-    at::Tensor bound = most(size).add_(rms_truth_).mul_(tolerance_.cap);
-    at::Tensor allowed = at::minimum(most(error).mul_(kWorstFactor), bound);
+    at::Tensor errors = blocks(error), most = errors.amax(1);
+    at::Tensor bound = blocks(size).amax(1).add_(rms_truth_).mul_(tolerance_.cap);
+    if (at::Tensor far = most.gt(bound); far.any().item<bool>()) {
+      beyond += errors.index({far}).gt(bound.index({far}).unsqueeze(1)).sum().item<int64_t>();
+      largest_error_ = std::max(largest_error_, most.max().item<double>());
+    }
+    at::Tensor allowed = at::minimum(most.mul_(kWorstFactor), bound);
     at::Tensor kept = slack_.narrow(0, at / kNoiseBlock, allowed.numel());
     kept.copy_(at::maximum(kept, allowed.to(at::kFloat)));
   });
+  beyond_cap_ = std::max(beyond_cap_, beyond);
 }
 
 void Expectation::allow_within(double absolute) {
@@ -72,8 +82,12 @@ void Expectation::allow_within(double absolute) {
 
 void Expectation::allow_without() {
   if (!at::isFloatingType(dtype_) || tolerance_.fixed) return;
-  tolerance_ = undisturbed(tolerance_, from_torch(dtype_));
+  tolerance_ = undisturbed(tolerance_, from_torch(dtype_), precision_);
   allowed_rms_ = std::max(allowed_rms_, tolerance_.rms_floor * rms_truth_);
+}
+
+int64_t Expectation::strays() const {
+  return std::min(kStrays * beyond_cap_, std::max<int64_t>(numel_ / kStrayShare, 1));
 }
 
 int64_t Expectation::bytes() const {
@@ -86,6 +100,10 @@ int64_t Expectation::unlike(const std::vector<double>& constants) const {
   at::Tensor other = at::ones_like(truth_, at::kBool);
   for (double one : constants) other.logical_and_(truth_.ne(one));
   return other.sum().item<int64_t>();
+}
+
+bool Judgement::strays() const {
+  return not_finite_ == 0 && wrong_ <= expected_.strays() && largest_wrong_ <= kStrayError * expected_.largest_error_;
 }
 
 void Judgement::add(int64_t from, const at::Tensor& elements) {
@@ -133,9 +151,10 @@ void Judgement::add_floats(int64_t from, const at::Tensor& chunk) {
     not_finite = finite.logical_and(c.isfinite().logical_not_());
     error.masked_fill_(not_finite.logical_or(finite.logical_not()), 0);
   }
-  at::Tensor sums = at::stack({error.dot(error), at::div(error, bound).nan_to_num_(0).max(),
-                               wrong.sum().to(at::kDouble), not_finite.sum().to(at::kDouble)})
-                        .cpu();
+  at::Tensor sums =
+      at::stack({error.dot(error), at::div(error, bound).nan_to_num_(0).max(), wrong.sum().to(at::kDouble),
+                 not_finite.sum().to(at::kDouble), at::where(wrong, error, at::zeros_like(error)).max()})
+          .cpu();
   sum_squares_ += sums[0].item<double>();
   worst_ = std::max(worst_, sums[1].item<double>());
   bool first_not_finite = sums[3].item<int64_t>() > 0;
@@ -144,6 +163,7 @@ void Judgement::add_floats(int64_t from, const at::Tensor& chunk) {
   }
   wrong_ += sums[2].item<int64_t>();
   not_finite_ += sums[3].item<int64_t>();
+  largest_wrong_ = std::max(largest_wrong_, sums[4].item<double>());
 }
 
 void Judgement::add_exact(int64_t from, const at::Tensor& chunk) {
@@ -169,8 +189,8 @@ Comparison Judgement::finish() const {
   Comparison result;
   const Expectation& e = expected_;
   bool floating = at::isFloatingType(e.dtype_);
-  result.worst = worst_;
-  if (wrong_ > 0) {
+  result.worst = failed() ? worst_ : std::min(worst_, 1.0);
+  if (failed()) {
     if (!floating) result.worst = INFINITY;
     double allowed = floating ? e.tolerance_.relative * std::abs(first_expected_) + e.always_allowed() +
                                     e.slack(0).of(first_, 1).item<double>()

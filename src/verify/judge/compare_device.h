@@ -39,6 +39,7 @@ class Expectation {
   bool is_zero() const { return at::isFloatingType(dtype_) && rms_truth_ == 0; }
   int64_t bytes() const;                   // That it keeps on the device.
   double noise() const { return noise_; }  // The reference's own error by the truth's size (root mean squares).
+  int64_t strays() const;                  // Elements of a right answer that may be off by more than is allowed.
 
  private:
   friend class Judgement;
@@ -48,7 +49,10 @@ class Expectation {
   at::Tensor truth_;      // Flat.
   at::Tensor reference_;  // Flat; floating types keep it only where some element is not finite.
   at::Tensor slack_;      // Float32, one number a block of kNoiseBlock elements: allowed for what others are off by.
+  Precision precision_;
   ErrorTolerance tolerance_ = {};
+  int64_t beyond_cap_ = 0;    // Elements of one honest answer, at most, that are off by more than the cap,
+  double largest_error_ = 0;  // ... and the largest error among them.
   double rms_truth_ = 0, noise_ = 0, allowed_rms_ = 0;
   int64_t finite_ = 0;
 
@@ -62,11 +66,12 @@ class Judgement {
 
   // Elements [from, from + elements.numel()) in row-major order; `elements` is flat and of the expected dtype.
   void add(int64_t from, const at::Tensor& elements);
-  bool failed() const { return wrong_ > 0; }  // Already.
-  int64_t wrong() const { return wrong_; }    // So far.
+  bool failed() const { return wrong_ > 0 && !strays(); }  // So far.
+  int64_t wrong() const { return wrong_; }                 // So far, strays too.
   Comparison finish() const;
 
  private:
+  bool strays() const;  // Is what is wrong no more than honest answers have?
   bool all_right(int64_t from, const at::Tensor& chunk);
   void add_floats(int64_t from, const at::Tensor& chunk);
   void add_exact(int64_t from, const at::Tensor& chunk);
@@ -74,7 +79,7 @@ class Judgement {
 
   const Expectation& expected_;
   std::string name_;
-  double worst_ = 0, sum_squares_ = 0;
+  double worst_ = 0, sum_squares_ = 0, largest_wrong_ = 0;
   int64_t wrong_ = 0, not_finite_ = 0, first_ = -1;
   double first_expected_ = 0, first_got_ = 0;
 };

@@ -9,6 +9,7 @@
 #include "verify/execute/case_run.h"
 #include "verify/execute/judge_slots.h"
 #include "verify/judge/compare_device.h"
+#include "verify/judge/values.h"
 
 namespace tritonrl::compare_test {
 namespace {
@@ -171,6 +172,59 @@ TEST(Compare, AllowsAMultipleOfTheReferencesOwnErrorUpToTheCap) {
   EXPECT_EQ(compare(floats(candidate), floats(reference), doubles(truth)).finding.outcome(), Outcome::kPass);
   std::vector<float> poor(100, 2.0f), poorer(100, 1.5f);
   EXPECT_EQ(compare(floats(poorer), floats(poor), doubles(truth)).finding.outcome(), Outcome::kWrongOutput);  // Capped.
+}
+
+// A gate behind a product in TF32: elements near to its threshold land on either side.
+TEST(Compare, WhereHonestAnswersStraySoMayAFewElements) {
+  const auto truth = normals(100000);
+  const auto reference = rounded(truth);
+  auto strayed = [&](size_t first, size_t count, float error) {
+    auto answer = reference;
+    for (size_t i = 0; i < count; ++i) answer[first + 64 * i] += error;
+    return answer;
+  };
+  auto verdict = [&](const std::vector<float>& candidate, bool honest_strays) {
+    Expectation expected(floats(reference), doubles(truth));
+    expected.allow_for(floats(honest_strays ? strayed(16, 10, 0.2f) : reference));
+    Judgement judgement(expected, "output");
+    judgement.add(0, floats(candidate));
+    EXPECT_EQ(judgement.failed(), !judgement.finish().passed());
+    return judgement.finish().finding.outcome();
+  };
+  EXPECT_EQ(verdict(strayed(32, 5, 0.25f), false), Outcome::kWrongOutput);
+  EXPECT_EQ(verdict(strayed(32, 5, 0.25f), true), Outcome::kPass);
+  EXPECT_EQ(verdict(strayed(32, 80, 0.25f), true), Outcome::kPass);
+  EXPECT_EQ(verdict(strayed(32, 81, 0.25f), true), Outcome::kWrongOutput) << "eight times as many";
+  EXPECT_EQ(verdict(strayed(32, 1, 0.5f), true), Outcome::kWrongOutput) << "too far away";
+  EXPECT_EQ(verdict(strayed(32, 1, NAN), true), Outcome::kNotFinite);
+}
+
+TEST(Compare, WhatCouldNotBeDisturbedIsHeldToTheBitsOfItsProducts) {
+  const auto truth = normals(1000);
+  auto verdict = [&](Precision precision, float error) {
+    auto candidate = rounded(truth);
+    candidate[500] += error;
+    Expectation expected(floats(rounded(truth)), doubles(truth), precision);
+    expected.allow_without();
+    Judgement judgement(expected, "output");
+    judgement.add(0, floats(candidate));
+    return judgement.finish().finding.outcome();
+  };
+  EXPECT_EQ(verdict(Precision::kOwn, 2e-3f), Outcome::kWrongOutput);
+  EXPECT_EQ(verdict(Precision::kProducts, 2e-3f), Outcome::kPass);
+  EXPECT_EQ(verdict(Precision::kProducts, 5e-2f), Outcome::kWrongOutput);
+}
+
+TEST(Values, WhatIsSymmetricOrTriangularStaysSo) {
+  at::Tensor any = at::randn({9, 9}), symmetric = any + any.t(), lower = any.tril();
+  for (const char* name : {"uniform", "large", "heavy_tail", "magnitudes", "small"}) {
+    at::Tensor y = transformed(name, symmetric);
+    EXPECT_TRUE(at::equal(y, y.t())) << name;
+    EXPECT_FALSE(at::equal(y, symmetric)) << name;
+    EXPECT_TRUE(at::equal(transformed(name, lower).eq(0), lower.eq(0))) << name;
+    at::Tensor z = transformed(name, any);
+    EXPECT_FALSE(at::equal(z, z.t())) << name;
+  }
 }
 
 TEST(Compare, NotANumber) {

@@ -330,6 +330,7 @@ TEST_F(SlotTest, ReferenceThatEndsTheContextIsBlamedAlone) {
   auto slots = JudgeSlots::open({{JudgeSlots::devices()[0]}});
   ReferenceCache references(*pool_, 60, int64_t{1} << 30);
   ExecutionTools tools = replaying(*slots, references);
+  tools.target = [&] { return slots->next_target(); };
   auto lint = [&](const std::string& forward) {
     Task task;
     task.source =

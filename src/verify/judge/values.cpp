@@ -6,6 +6,8 @@
 namespace tritonrl {
 namespace {
 
+constexpr int64_t kZerosThatMeanSomething = 8;  // One in so many.
+
 // +1, -1, +1, ... along the last dimension.
 at::Tensor signs_like(const at::Tensor& x) {
   if (x.dim() == 0) return at::ones_like(x);
@@ -19,6 +21,15 @@ at::Tensor ladder_like(const at::Tensor& x) {
   std::vector<int64_t> shape(x.dim(), 1);
   shape[0] = x.size(0);
   return steps.view(shape);
+}
+
+bool is_symmetric(const at::Tensor& x) {
+  return x.dim() >= 2 && x.size(-1) > 1 && x.size(-1) == x.size(-2) && at::equal(x, x.mT());
+}
+
+// A triangular matrix has more zeros than chance gives.
+bool has_zeros(const at::Tensor& x) {
+  return x.numel() > 1 && x.eq(0).sum().item<int64_t>() >= x.numel() / kZerosThatMeanSomething;
 }
 
 at::Tensor row_numbers(const at::Tensor& x) {
@@ -76,6 +87,8 @@ at::Tensor transformed(const std::string& name, const at::Tensor& input) {
   } else {
     CHECK(false) << "no transform " << name;
   }
+  if (is_symmetric(x)) y = y.triu().add_(y.triu(1).mT());
+  if (has_zeros(x)) y = at::where(x.eq(0), x, y);
   return like(y);
 }
 

@@ -1,6 +1,5 @@
 # task: tests/cases/tasks/swish.py
 # expect: unsupported @compile
-# expect-gpu: not_finite @tiny_run
 # why: a list as a default outlives a call: the compiler sees the first one, the interpreter every other
 import torch
 import torch.nn as nn

@@ -19,9 +19,9 @@ namespace tritonrl {
 // The reply to a question and its tensors; `tensors` gets those of the reply. Null = the judge is gone.
 using JudgeReply = std::function<Json(const Json& question, const std::string& payload, std::string* tensors)>;
 
-// A judge on the processor, or one on each of `gpus` ("cuda:0", "cuda:1", ...), which come up as such. The answer is
-// called from one thread at a time.
-inline std::unique_ptr<JudgeSlots> fake_judge(JudgeReply answer, std::vector<TargetGpu> gpus = {}) {
+// A judge on the processor, or `beside` on each of `gpus` ("cuda:0", "cuda:1", ...), which come up as such. The answer
+// is called from one thread a judge at a time.
+inline std::unique_ptr<JudgeSlots> fake_judge(JudgeReply answer, std::vector<TargetGpu> gpus = {}, size_t beside = 1) {
   struct Threads {
     std::mutex mutex;
     std::vector<std::thread> all;
@@ -31,7 +31,9 @@ inline std::unique_ptr<JudgeSlots> fake_judge(JudgeReply answer, std::vector<Tar
   };
   auto threads = std::make_shared<Threads>();
   SlotOptions options;
-  for (size_t i = 0; i < gpus.size(); ++i) options.devices.push_back("cuda:" + std::to_string(i));
+  for (size_t i = 0; i < gpus.size() * beside; ++i) {
+    options.devices.push_back("cuda:" + std::to_string(i % gpus.size()));
+  }
   if (gpus.empty()) options.devices = {"cpu"};
   options.replayers = false;
   options.start = [threads, answer = std::move(answer), gpus = std::move(gpus)](const std::string& device) {

@@ -300,12 +300,23 @@ JudgeAnswer JudgeLease::ask(const Json& question, const std::string& payload, do
 }
 
 JudgeAnswer JudgeLease::ask_in_turn(const Json& question, const std::string& payload, double seconds) {
+  SharedDevice* shared = slots_->slots_[slot_]->on->among_others();
   const double came = now_s();
-  SharedDevice::Turn turn(slots_->slots_[slot_]->on->among_others());
-  const double begins = now_s();
-  JudgeAnswer answer = ask(question, payload, seconds);
-  answer.waited_s = begins - came;
-  return answer;
+  auto ask_now = [&](const Json& what) {
+    const double begins = now_s();
+    JudgeAnswer answer = ask(what, payload, seconds);
+    answer.waited_s = begins - came;
+    return answer;
+  };
+  {
+    SharedDevice::Turn turn(shared);
+    JudgeAnswer answer = ask_now(question);
+    if (!shared || answer.lost || !answer.body.value("short_of_memory", false)) return answer;
+  }
+  SharedDevice::Quiet quiet(shared);
+  Json again = question;
+  again["alone"] = true;
+  return ask_now(again);
 }
 
 JudgeAnswer JudgeLease::give_task(const std::string& key, const std::string& trace) {

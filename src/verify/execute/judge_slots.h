@@ -115,7 +115,7 @@ class JudgeLease {
   friend class JudgeSlots;
   JudgeLease(JudgeSlots* slots, size_t slot) : slots_(slots), slot_(slot) {}
   JudgeAnswer ask(const Json& question, const std::string& payload, double seconds);
-  // The same for what works on a GPU that others may be timing on.
+  // The same for what works on a GPU that others may be timing on. Is their memory in the way, once more without them.
   JudgeAnswer ask_in_turn(const Json& question, const std::string& payload, double seconds);
   JudgeSlots* slots_;
   size_t slot_;

@@ -27,6 +27,29 @@ TEST(JudgeSlots, EachCandidateIsForOneKindOfGpu) {
   EXPECT_THROW(slots->acquire("", &other), Error);
 }
 
+// What a neighbour's memory is in the way of is asked again when the neighbours rest.
+TEST(JudgeSlots, WhoeverIsShortOfMemoryIsAskedAgainAlone) {
+  auto asked = [](Json said, size_t beside) {
+    std::vector<bool> alone;
+    auto slots = fake_judge(
+        [&](const Json& question, const std::string&, std::string*) {
+          alone.push_back(question.value("alone", false));
+          Json reply = alone.back() ? Json::object() : said;
+          if (!reply.contains("finding")) reply["finding"] = to_json(Finding());
+          return reply;
+        },
+        {kH100}, beside);
+    EXPECT_TRUE(slots->acquire().run({}).finding.passed() || beside == 1);
+    return alone;
+  };
+  const Json fine = Json::object(), looser = {{"short_of_memory", true}};
+  const Json fails = {{"finding", to_json(Finding(Rule::kVerifierFailed))}, {"short_of_memory", true}};
+  EXPECT_EQ(asked(fine, 2), (std::vector<bool>{false}));
+  EXPECT_EQ(asked(looser, 2), (std::vector<bool>{false, true}));
+  EXPECT_EQ(asked(fails, 2), (std::vector<bool>{false, true}));
+  EXPECT_EQ(asked(fails, 1), (std::vector<bool>{false})) << "it is alone";
+}
+
 TEST(JudgeSlots, TheProcessorIsOfEveryKind) {
   auto slots = fake_judge(nullptr);
   EXPECT_TRUE(slots->has(kA100));

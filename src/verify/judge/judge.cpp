@@ -70,12 +70,15 @@ void Judge::serve() {
     if (verifier_.receive(&question, -1) != Channel::Answer::kCame) return;
     Json reply;
     spent_ = {};
+    short_of_memory_ = false;
     reply_payload_.clear();
     try {
       reply = answer(question.header, std::move(question.payload));
     } catch (const ReplayFailure& failure) {
+      short_of_memory_ |= failure.finding.outcome() == Outcome::kOutOfMemory;
       reply = {{"finding", to_json(failure.finding)}};
     } catch (const JudgeFault& fault) {
+      short_of_memory_ |= fault.reference == Outcome::kOutOfMemory;
       reply = failed(fault.message);
       if (fault.gpu_is_gone) reply["quarantined"] = fault.message;
       if (fault.reference) reply.update({{"reference_failed", to_string(*fault.reference)}, {"why", fault.message}});
@@ -84,6 +87,7 @@ void Judge::serve() {
       reply["lost"] = true;
     } catch (const std::exception& error) {
       bool memory = is_out_of_memory(error);
+      short_of_memory_ |= memory;
       std::string why = memory ? "the memory does not hold this task" : std::string(error.what()).substr(0, 1000);
       reply = failed(why);
       if (memory) {
@@ -101,6 +105,7 @@ void Judge::serve() {
       reply.update({{"lost", true}, {"ended", lost}});
     }
     reply["spent"] = spent_.json();
+    if (short_of_memory_) reply["short_of_memory"] = true;
     if (!verifier_.send(reply, reply_payload_) || !lost.empty()) return;
   }
 }

@@ -38,7 +38,9 @@
 //                                         (task_lint.h)
 //                                      -> {"flags": [[flag, detail], ...], "drops_tried", "drops_impossible"}
 //
-// Every answer carries {"spent": [[part, seconds], ...]}: where its time went.
+// Every answer carries {"spent": [[part, seconds], ...]}: where its time went, and "short_of_memory" where more memory
+// might have made it another one. Questions about a run may say "alone": nobody else works on the GPU, and what was not
+// done for want of memory is tried again.
 //
 // A replayer that is gone without a word is replaced and the question asked again. The third time it is the candidate's
 // doing, unless the replayer was killed from outside (for want of memory, say): that is the machine's.
@@ -164,6 +166,7 @@ class Judge {
   static void restore_state(ReferenceCase& at);
   static bool keeps_state(const ReferenceCase& at);  // Does the reference's forward change what is its own?
   const Oracle& oracle(const Json& question, ReferenceCase& at);
+  void forget_oracle(const std::string& key);
   void find_changes(ReferenceCase& at, int64_t seed);
   // Of the last call, after `earlier` ones.
   Oracle make_oracle(ReferenceCase& at, const std::vector<int64_t>& earlier, int64_t seed, Precision precision,
@@ -220,6 +223,7 @@ class Judge {
   std::map<std::string, std::set<int64_t>> state_;  // By case: values of its own that its forward changes.
   double until_ = 0;                                // Deadline of the question at hand.
   Spent spent_;                                     // On it.
+  bool short_of_memory_ = false;                    // Met while it is answered.
   std::string reply_payload_;                       // Goes with its answer.
   double bandwidth_ = 0;
   int64_t cache_bytes_ = 0;

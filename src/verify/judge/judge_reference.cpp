@@ -305,9 +305,11 @@ void Judge::allow_for_rounding(ReferenceCase& at, const std::function<std::vecto
       for (size_t k = 0; k < outputs.size(); ++k) use(made->outputs[k], std::exchange(outputs[k], at::Tensor()));
     } catch (const ReplayFailure& failure) {
       if (failure.context_lost) throw;
+      short_of_memory_ |= failure.finding.outcome() == Outcome::kOutOfMemory;
       at.disturbed_fits = false;
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
+      short_of_memory_ = true;
       at.disturbed_fits = false;
     }
     at.own->set_filter(nullptr);
@@ -360,6 +362,10 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
   if (!at.state.empty()) {
     for (int64_t one : earlier) key += cat("|after ", one);
   }
+  if (question.value("alone", false) && !(at.exact_fits && at.disturbed_fits)) {
+    at.exact_fits = at.disturbed_fits = true;
+    forget_oracle(key);
+  }
   Oracle made;
   for (int attempt = 0;; ++attempt) {
     try {
@@ -377,18 +383,27 @@ const Judge::Oracle& Judge::oracle(const Json& question, ReferenceCase& at) {
     at.own->forget_forward();
     at.exact->forget_forward();
     forget_inputs(at);
-    if (attempt == 1) at.exact_fits = false;
+    if (attempt == 1) {
+      short_of_memory_ = true;
+      at.exact_fits = false;
+    }
     make_room(question);
   }
   while (!oracle_order_.empty() && oracle_bytes_ + made.bytes > oracle_cap_) {
-    oracle_bytes_ -= oracles_.at(oracle_order_.front()).bytes;
-    oracles_.erase(oracle_order_.front());
-    oracle_order_.pop_front();
+    forget_oracle(std::string(oracle_order_.front()));
   }
   oracle_bytes_ += made.bytes;
   oracle_order_.push_back(key);
   return_memory();
   return oracles_[key] = std::move(made);
+}
+
+void Judge::forget_oracle(const std::string& key) {
+  auto found = oracles_.find(key);
+  if (found == oracles_.end()) return;
+  oracle_bytes_ -= found->second.bytes;
+  oracles_.erase(found);
+  oracle_order_.remove(key);
 }
 
 std::string Judge::cannot_do(const Json& question) {
@@ -398,12 +413,15 @@ std::string Judge::cannot_do(const Json& question) {
       return oracle(question, reference(question)).sound ? "" : "the reference fails its own comparison";
     } catch (const JudgeFault& fault) {
       if (fault.gpu_is_gone) throw;
+      short_of_memory_ |= fault.reference == Outcome::kOutOfMemory;
       why = cat("the reference fails: ", fault.message);
     } catch (const ReplayFailure& failure) {
       if (failure.context_lost) throw;
+      short_of_memory_ |= failure.finding.outcome() == Outcome::kOutOfMemory;
       why = cat("the reference fails: ", human_text(failure.finding));
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
+      short_of_memory_ = true;
       why = "the memory does not hold the reference";
     }
     if (!at_work_ || !at_work_->had_candidates) return why;

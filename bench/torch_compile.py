@@ -83,6 +83,14 @@ def on_device(value, device):
     return value
 
 
+def init_arguments(given):
+    """What get_init_inputs() gives: a list, names with values, or both as [[...], {name: value}]."""
+    if isinstance(given, dict):
+        return [], given
+    both = len(given) == 2 and isinstance(given[0], (list, tuple)) and isinstance(given[1], dict)
+    return given if both else (list(given), {})
+
+
 def load(source, device):
     """(model, inputs) of a task, drawn on the device."""
     import importlib.util
@@ -98,7 +106,9 @@ def load(source, device):
             torch.manual_seed(7)
             with place:
                 spec.loader.exec_module(module)
-                model = module.Model(*on_device(list(module.get_init_inputs()), place)).to(device).eval()
+                positional, named = init_arguments(module.get_init_inputs())
+                named = {name: on_device(value, place) for name, value in named.items()}
+                model = module.Model(*on_device(list(positional), place), **named).to(device).eval()
                 return model, on_device(list(module.get_inputs()), device)
         except RuntimeError:
             if place.type == "cpu":

@@ -15,7 +15,7 @@ from failure import RAISED_IN, Failure, candidate_lines, describe, is_out_of_mem
 from further_calls import Call, further_cases
 from tape import Recorder, UnknownTensor, is_fake
 from values import cast_module
-from wire import DTYPES, decode_init, dtype_name
+from wire import DTYPES, InitArguments, dtype_name
 
 
 class Case:
@@ -23,7 +23,7 @@ class Case:
 
     def __init__(self, args, spec, session, work):
         self.args, self.spec, self.session, self.work = args, spec, session, work
-        self.init_inputs = decode_init(spec.get("init_inputs", args.get("init_inputs", [])))
+        self.init_inputs = InitArguments.decoded(spec.get("init_inputs", args.get("init_inputs", [])))
         self.dtype = DTYPES.get(spec.get("dtype"))  # Of floating inputs and weights; None = as written.
         self.phase, self.path = "import", ""
         self.called = False        # forward() has been called once.
@@ -90,7 +90,7 @@ class Case:
             model_class = getattr(module, "ModelNew", None)
             if not isinstance(model_class, type):
                 raise Failure("import_failed", "import", "candidate.py defines no class ModelNew")
-            model, recorder = self._record_init(lambda: model_class(*self.init_inputs))
+            model, recorder = self._record_init(lambda: self.init_inputs.call(model_class))
             self.sections["input_steps"] = 0
             return self._forward(model, recorder, *self._given_inputs(recorder))
 

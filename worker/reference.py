@@ -13,7 +13,7 @@ from case import Case
 from failure import Failure
 from further_calls import further_cases
 from values import cast, other_precision
-from wire import encode_init
+from wire import InitArguments, encode_init
 
 
 class ReferenceCase(Case):
@@ -33,15 +33,15 @@ class ReferenceCase(Case):
                 with FakeTensorMode():
                     self.dtype = other_precision(module.get_inputs())
                 self._seed()
-            self.init_inputs = list(module.get_init_inputs())
-            model, recorder = self._record_init(lambda: module.Model(*self.init_inputs))
+            self.init_inputs = InitArguments(module.get_init_inputs())
+            model, recorder = self._record_init(lambda: self.init_inputs.call(module.Model))
             with self._on_tape(recorder, "init"):
                 inputs = [self._scalar(value) for value in module.get_inputs()]
                 if self.dtype is not None:
                     inputs = [cast(value, self.dtype) for value in inputs]
                 entries = [self._entry(value, recorder) for value in inputs]
             self.sections["input_steps"] = len(recorder.tape) - self.sections["init_steps"]
-            self.sections["notes"] = {"init_inputs": [encode_init(value) for value in self.init_inputs],
+            self.sections["notes"] = {"init_inputs": self.init_inputs.encoded(),
                                       "constants": {name: value for name, value in vars(module).items()
                                                     if name.isupper() and type(value) is int}}
             return self._forward(model, recorder, inputs, entries)

@@ -40,6 +40,33 @@ def decode_init(value):
     return [decode_init(item) for item in value] if isinstance(value, list) else value
 
 
+class InitArguments:
+    """What get_init_inputs() gives: a list of arguments; names with values; or both, [[...], {name: value}]."""
+
+    def __init__(self, given):
+        both = isinstance(given, (list, tuple)) and len(given) == 2 and isinstance(given[0], (list, tuple)) and \
+            isinstance(given[1], dict)
+        self.positional, self.named = ([], given) if isinstance(given, dict) else given if both else (given, {})
+        if not all(isinstance(name, str) for name in self.named):
+            raise Failure("not_recordable", "init", "get_init_inputs() names an argument by what is no text")
+
+    def call(self, model_class):
+        return model_class(*self.positional, **self.named)
+
+    def encoded(self):
+        positional = [encode_init(value) for value in self.positional]
+        if not self.named:
+            return positional
+        return {"positional": positional, "named": {name: encode_init(value) for name, value in self.named.items()}}
+
+    @classmethod
+    def decoded(cls, value):
+        if isinstance(value, dict):
+            named = {name: decode_init(item) for name, item in value["named"].items()}
+            return cls([[decode_init(item) for item in value["positional"]], named])
+        return cls([[decode_init(item) for item in value], {}])
+
+
 def decode_argument(arg, tensors):
     """What an argument of a step is for the CPU; `tensors` by their value's id."""
     (kind, body), = arg.items()

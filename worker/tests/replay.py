@@ -6,7 +6,7 @@ import numpy
 import torch
 
 from candidate import load
-from wire import DTYPES, call, decode_init, operator_of
+from wire import DTYPES, InitArguments, call, decode_init, operator_of
 
 
 class Replay:
@@ -50,7 +50,7 @@ def run_for_real(source, folder, seed, weight_seed):
     module, _ = load(source, folder, "real_task")
     torch.manual_seed(seed)
     with torch.no_grad():
-        model = module.Model(*module.get_init_inputs()).eval()
+        model = InitArguments(module.get_init_inputs()).call(module.Model).eval()
         state = {name: t.detach().clone() for name, t in [*model.named_parameters(remove_duplicate=False),
                                                           *model.named_buffers(remove_duplicate=False)]}
         inputs = module.get_inputs()

@@ -171,6 +171,17 @@ class Tapes(unittest.TestCase):
         self.assertEqual(case["notes"], {"init_inputs": [6], "constants": {"N": 6}})
         self.assertEqual(case["trace"]["values"][0]["shape"], [3, 6])
 
+    def test_arguments_by_name(self):
+        source = task("self.n, self.k = n, k", "return x * self.n + self.k").replace("__init__(self, n)", "__init__(self, n, *, k=1)")
+        for given, said in (("[[N], {'k': 3}]", {"positional": [8], "named": {"k": 3}}), ("[[N], {}]", [8]), ("(N,)", [8]),
+                            ("{'k': (1, 2)[1], 'n': N}", {"positional": [], "named": {"k": 2, "n": 8}})):
+            named = source.replace("return [N]", f"return {given}")
+            case, _ = self.record(named)
+            self.assertEqual(case["notes"]["init_inputs"], said)
+            self.check(named)
+        self.assertIn("unexpected keyword", self.failure(source.replace("return [N]", "return [[N], {'j': 3}]"))["message"])
+        self.assertIn("no text", self.failure(source.replace("return [N]", "return {1: 3}"))["message"])
+
     def test_what_cannot_be_recorded_says_why(self):
         failure = self.failure("import no_such_library\n" + task("pass", "return x"))
         self.assertEqual(failure["outcome"], "unsupported")

@@ -7,7 +7,7 @@ import torch
 
 from candidate import load, rebind
 from values import cast, cast_module, other_precision
-from wire import BlobWriter, content_hash, encode_init
+from wire import BlobWriter, InitArguments, content_hash, encode_init
 
 
 def truth(task, constants=None, weight_seed=11, input_seed=22, other=False):
@@ -16,9 +16,9 @@ def truth(task, constants=None, weight_seed=11, input_seed=22, other=False):
     blob = BlobWriter()
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         module, _ = load(rebind(task, constants or {}), os.path.join(folder, "task"), "task")
-        init_inputs = list(module.get_init_inputs())
+        init_inputs = InitArguments(module.get_init_inputs())
         torch.manual_seed(weight_seed)
-        model = module.Model(*init_inputs).eval()
+        model = init_inputs.call(module.Model).eval()
         dtype = other_precision(module.get_inputs()) if other else None
         if dtype is not None:
             cast_module(model, dtype)
@@ -34,7 +34,7 @@ def truth(task, constants=None, weight_seed=11, input_seed=22, other=False):
         outputs = structure(model(*given), blob.add)
         mutated = [i for i, (a, b) in enumerate(zip(inputs, given)) if isinstance(a, torch.Tensor) and not a.equal(b)]
         exact = model.double()(*[_double(value) for value in inputs])
-        answer = {"parameters": parameters, "init_inputs": [encode_init(value) for value in init_inputs],
+        answer = {"parameters": parameters, "init_inputs": init_inputs.encoded(),
                   "inputs": [{"kind": "tensor", "tensor": blob.add(value, with_stride=True)}
                              if isinstance(value, torch.Tensor) else {"kind": "value", "value": encode_init(value)}
                              for value in inputs],

@@ -153,20 +153,21 @@ int Draft::plain_other(const Shape& wanted, int not_this, bool positive, bool ma
 // One number a channel, or now and then one for all. -1 where that is no parameter's size.
 int Draft::channel_parameter(const Shape& wanted) {
   Shape shape = {Dim()};
-  if (wanted.size() >= 2 && !chance(0.1)) {
+  if (wanted.size() >= 2 && !chance(wanted.size() == 2 ? 0.2 : 0.1)) {
     shape.assign(wanted.size() - 1, Dim());
     shape[0] = wanted[1];
     if (wanted.size() > 2 && chance(0.15)) shape.insert(shape.begin(), Dim());
   }
   if (elements(shape) > 4096) return -1;
   return parameter(shape, "torch.randn({shape})",
-                   member(one_of({"bias", "bias", "bias", "scale", "offset", "gain", "shift", "multiplier"})));
+                   member(one_of({"bias", "bias", "bias", "bias", "bias", "bias", "scale", "offset", "gain", "shift",
+                                  "multiplier"})));
 }
 
 int Draft::other(const Shape& wanted, int not_this, bool positive, bool may_broadcast) {
   if (plain) return plain_other(wanted, not_this, positive, may_broadcast);
   double draw = rng.uniform();
-  if (!positive && draw < (layered ? 0.12 : 0.35)) {  // An earlier value.
+  if (!positive && draw < (layered ? 0.18 : 0.35)) {  // An earlier value.
     std::vector<int> fitting;
     Shape out;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {

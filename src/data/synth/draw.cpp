@@ -104,10 +104,11 @@ int one_more(Draft& draft, const std::vector<Weighted>& from, int x) {
 int first_layer(Draft& d) {
   static const std::vector<std::string> kLayers = {
       "linear",           "linear",           "linear",           "linear",           "linear",
-      "linear",           "conv2d",           "conv2d",           "conv2d",           "conv2d",
-      "conv3d",           "conv3d",           "conv3d",           "conv_transpose2d", "conv_transpose2d",
-      "conv_transpose2d", "conv_transpose3d", "conv_transpose3d", "conv_transpose3d", "conv_transpose3d",
-      "conv1d",           "conv_transpose1d", "depthwise_conv2d"};
+      "linear",           "linear",           "linear",           "linear",           "conv2d",
+      "conv2d",           "conv2d",           "conv2d",           "conv3d",           "conv3d",
+      "conv3d",           "conv_transpose2d", "conv_transpose2d", "conv_transpose2d", "conv_transpose3d",
+      "conv_transpose3d", "conv_transpose3d", "conv_transpose3d", "conv1d",           "conv_transpose1d",
+      "depthwise_conv2d"};
   const std::string& layer = d.pick(kLayers);
   if (layer == "linear" && d.chance(0.12)) {  // A product with a weight of its own.
     int x = rows_input(d);
@@ -120,6 +121,20 @@ int first_layer(Draft& d) {
   if (layer == "linear") return apply(d, "linear", d.chance(0.85) ? rows_input(d) : tokens_input(d));
   int spatial = spatial_dims(must(layer.c_str()));
   return apply(d, layer.c_str(), spatial == 1 ? signal_input(d) : spatial == 2 ? image_input(d) : volume_input(d));
+}
+
+// Now and then what people write as a whole: a norm behind a projection, a value times an activation of itself. -1 =
+// not this time.
+int idiom(Draft& d, int x, int64_t room) {
+  const bool norm = d.graph[x].op->name == "linear" && d.rank(x) == 2 && d.chance(0.25);
+  if (!norm && (room < 2 || !d.chance(0.05))) return -1;
+  const Draft before = d;
+  const int made = norm ? apply(d, d.chance(0.6) ? "group_norm" : "batch_norm", x) : gated(d, x);
+  if (made < 0) {
+    d.graph = before.graph;
+    d.forget_since(before);
+  }
+  return made;
 }
 
 bool takes_a_long_row(Draft& d, const Operator& op) {
@@ -212,7 +227,7 @@ std::vector<Weighted> followers() {
                                                                         {"sub_scalar", 6},
                                                                         {"mul_scalar", 10},
                                                                         {"div_scalar", 8},
-                                                                        {"add", 12},
+                                                                        {"add", 18},
                                                                         {"mul", 9},
                                                                         {"sub", 6},
                                                                         {"maximum", 1},
@@ -283,7 +298,8 @@ std::optional<TensorGraph> draw_graph(const DrawConfig& config, Rng rng) {
     if (current < 0) return std::nullopt;
   }
   while (draft.graph.compute_nodes() < config.nodes) {
-    current = one_more(draft, next, current);
+    int made = draft.layered ? idiom(draft, current, config.nodes - draft.graph.compute_nodes()) : -1;
+    current = made >= 0 ? made : one_more(draft, next, current);
     if (current < 0 || draft.rank(current) > 5 || (config.plain && draft.rank(current) == 0)) return std::nullopt;
     const Node& node = draft.graph[current];
     bool last = draft.graph.compute_nodes() >= config.nodes;

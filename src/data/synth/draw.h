@@ -47,6 +47,8 @@ int volume_input(Draft& d, bool positive = false);
 // An operator by its name, which there must be; applied to x with what it draws; x times y. -1 when it cannot be.
 const Operator& must(const char* name);
 int apply(Draft& draft, const char* name, int x);
+// x times an activation of it.
+int gated(Draft& draft, int x);
 int matmul_of(Draft& d, int x, int y, bool transposed);
 
 // One draw; nothing when it came to a dead end: draw again with the next state of `rng`.

@@ -155,6 +155,11 @@ int swiglu(Draft& d) {
 
 }  // namespace
 
+int gated(Draft& d, int x) {
+  return binary(d, "mul", x,
+                apply(d, d.pick<const char*>({"sigmoid", "tanh", "hardswish", "softplus", "hardsigmoid", "relu"}), x));
+}
+
 const std::vector<Fusion>& fusions() {
   static const std::vector<Fusion> all = {
       {"conv_bn_relu",

@@ -259,6 +259,14 @@ std::vector<Constant> in_order(const std::vector<Constant>& sizes, const std::ve
   return out;
 }
 
+// What get_init_inputs() returns: the arguments from number `first` on by name, the others in their order.
+std::string init_arguments(const Naming& naming, const Words& given, size_t first) {
+  Words positional(given.begin(), given.begin() + static_cast<int64_t>(first)), named;
+  for (size_t i = first; i < given.size(); ++i) named.push_back(cat('"', naming.arguments[i].name, "\": ", given[i]));
+  std::string list = cat("[", join(positional, ", "), "]");
+  return named.empty() ? list : cat("[", list, ", {", join(named, ", "), "}]");
+}
+
 }  // namespace
 
 std::string people_constructor(const Naming& naming, const Writing& writing, const std::string& body) {
@@ -374,10 +382,12 @@ std::string people_source(const TensorGraph& graph, const Naming& naming, const 
   static const Words kInputDocs = {"Random inputs of forward().", "What forward() is called with.",
                                    "Draws the inputs."};
   static const Words kNoArguments = {"  # nothing to set", "  # Model() takes no arguments", "  # none needed"};
-  std::string init_inputs = join(given, ", ");
+  const bool by_name = !literal && !given.empty() && flag(0.04);
+  std::string init_inputs = init_arguments(
+      naming, given, by_name ? static_cast<size_t>(rng.below(static_cast<int64_t>(given.size()))) : given.size());
   if (literal) init_inputs = literal_sizes(graph, init_inputs);
   out += cat("def get_inputs():\n", writing.input_docs ? "    \"\"\"" + rng.pick(kInputDocs) + "\"\"\"\n" : "", bound,
-             "    return [", join(drawn, ", "), "]\n", gap, "def get_init_inputs():\n    return [", init_inputs, "]");
+             "    return [", join(drawn, ", "), "]\n", gap, "def get_init_inputs():\n    return ", init_inputs);
   return out + (naming.arguments.empty() && flag(0.2) ? rng.pick(kNoArguments) : "") + "\n";
 }
 

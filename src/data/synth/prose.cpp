@@ -261,11 +261,26 @@ Described describe_argument(const std::string& name, const std::string& type, co
 
 namespace {
 
+// A shape that the tensor might have: a dimension fewer, one kept, one more.
+Shape near_shape(Shape shape, Rng& rng) {
+  const auto last = rng.below(3);
+  if (last == 0 || shape.size() < 2) {
+    shape.emplace_back();
+  } else if (last == 1) {
+    shape.back() = Dim();
+  } else {
+    shape.pop_back();
+  }
+  return shape;
+}
+
 // A shape as a docstring has it: the tensor's own, "any shape", or that of another time.
 std::string told_shape(const Shape& shape, Writing::Docs docs, Rng& rng) {
   static const Words vague = {"any shape", "(*)", "(batch_size, ...)", "the usual shape", "(N, *)"};
   static const Words stale = {"(M, K)", "(K, N)", "(B, C, H, W)", "(batch_size, dim)", "(batch_size, 1)", "(N, L, D)"};
-  return docs == Writing::Docs::kTrue ? shape_words(shape) : rng.pick(docs == Writing::Docs::kVague ? vague : stale);
+  if (docs == Writing::Docs::kTrue) return shape_words(shape);
+  if (docs == Writing::Docs::kStale && rng.uniform() < 0.6) return shape_words(near_shape(shape, rng));
+  return rng.pick(docs == Writing::Docs::kVague ? vague : stale);
 }
 
 }  // namespace
@@ -284,6 +299,8 @@ std::string describe_output(const TensorGraph& graph, Writing::Docs docs, Rng& r
   const Shape& shape = graph[graph.outputs[0]].shape;
   if (shape.empty()) return with_stop(rng.pick(Words{"A scalar", "Scalar tensor", "One number"}), rng);
   static const Words joints = {" of shape ", " with shape ", ", shape ", ": "};
+  // Of all that a docstring says, what comes out is the first to be forgotten.
+  if (docs == Writing::Docs::kTrue && rng.uniform() < 0.2) docs = Writing::Docs::kStale;
   return with_stop(rng.pick(nouns) + rng.pick(joints) + told_shape(shape, docs, rng), rng);
 }
 

@@ -70,10 +70,12 @@ for k, line in enumerate(open(f"{folder}/tasks.jsonl")):
     ref, sol = load(source, f"r{k}"), load(task["solution"], f"s{k}")
     torch.manual_seed(k)
     with torch.no_grad():
-        model, inputs = ref.Model(*ref.get_init_inputs()).eval(), ref.get_inputs()
+        given = ref.get_init_inputs()
+        args, named = given if len(given) == 2 and isinstance(given[1], dict) else (given, {})
+        model, inputs = ref.Model(*args, **named).eval(), ref.get_inputs()
         for p in model.parameters():
             p.add_(0.1 * torch.randn_like(p))
-        new = sol.ModelNew(*ref.get_init_inputs()).eval()
+        new = sol.ModelNew(*args, **named).eval()
         taken = [[p for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_POSITIONAL
                   and p.kind is not p.VAR_KEYWORD] for kind in (ref.Model, sol.ModelNew)]  # Names, order, defaults, hints.
         assert taken[0] == taken[1], (task["id"], *taken)

@@ -186,9 +186,9 @@ namespace {
 
 // What a parameter of the module's own is called by what is done with it.
 const Words& words_for_operand(const TensorGraph& graph, int id) {
-  static const Words kAdded = {"bias", "bias", "bias", "bias", "add_value", "sum_tensor"};
+  static const Words kAdded = {"bias", "bias", "bias", "bias", "bias", "bias", "bias", "bias", "add_value", "sum_tensor"};
   static const Words kFactor = {"scale", "multiplier", "weight", "scaling_factor", "scale_factor", "multiplier"};
-  static const Words kOther = {"bias", "subtract", "constant", "offset"};
+  static const Words kOther = {"bias", "bias", "bias", "subtract", "constant", "offset"};
   const std::vector<int> users = graph.users(id);
   const std::string op = users.empty() ? "" : graph[users[0]].op->name;
   return op == "add" ? kAdded : op == "mul" ? kFactor : kOther;

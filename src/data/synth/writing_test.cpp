@@ -109,6 +109,7 @@ TEST(Writing, EveryHabitOccursAndNoneAlways) {
       {"docstrings of another time", 0.03, 0.3, like("\\(M, K\\)|\\(K, N\\)|\\(N, L, D\\)|\\(batch_size, 1\\)")},
       {"dimensions from the end", 0.02, 0.3, part("dim=-1")},
       {"dimensions from the front", 0.05, 0.5, like("dim=[1-4]")},
+      {"arguments by name", 0.005, 0.08, like("return \\[\\[.*\\], \\{\"")},
       {"named inputs", 0.2, 0.6, like("def get_inputs\\(\\):\n(    \"\"\".*\"\"\"\n)?    [a-zA-Z_0-9]+ = ")},
   };
   for (const Habit& habit : habits) {

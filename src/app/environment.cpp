@@ -15,6 +15,12 @@ namespace tritonrl {
 
 namespace {
 
+#ifdef __clang__
+constexpr char kCompiler[] = __VERSION__;  // It says its name.
+#else
+constexpr char kCompiler[] = "g++ " __VERSION__;
+#endif
+
 // First line a command prints, "" when it fails.
 std::string first_line(const std::string& command) {
   FILE* pipe = ::popen((command + " 2>/dev/null").c_str(), "r");
@@ -43,7 +49,7 @@ Json environment() {
   Json env = {{"program", "tritonrl " TRITONRL_VERSION},
               {"commit", commit},
               {"dirty", commit.empty() ? Json() : Json(!first_line(git + "status --porcelain").empty())},
-              {"compiler", __VERSION__},
+              {"compiler", kCompiler},
               {"kernel", cat(names.sysname, " ", names.release)},
               {"processor", processor()},
               {"cores", std::thread::hardware_concurrency()},

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process/cuda_driver.h"
 #include "base/text.h"
 
 namespace tritonrl {
@@ -20,20 +21,22 @@ namespace {
 
 constexpr char kHint[] = "see `tritonrl doctor`; --set policy.device=auto takes the processor where there is no GPU";
 
-// Registers LibTorch's CUDA backend with the dispatcher. Returns "" or the reason why not.
-std::string load_cuda_backend() {
-  static const std::string problem = []() -> std::string {
-    if (!has_cuda_driver()) return "no NVIDIA driver on this machine";
+}  // namespace
+
+std::optional<Error> load_cuda_backend() {
+  static const std::optional<Error> problem = []() -> std::optional<Error> {
+    if (!has_cuda_driver()) return environment_error("no NVIDIA driver on this machine", "", kHint);
     for (const char* library : {"libc10_cuda.so", "libtorch_cuda.so"}) {
-      if (!::dlopen(library, RTLD_NOW | RTLD_GLOBAL)) return cat("cannot load ", library, ": ", ::dlerror());
+      if (::dlopen(library, RTLD_NOW | RTLD_GLOBAL)) continue;
+      return environment_error(cat("cannot load ", library, ": ", ::dlerror()), "", kHint);
     }
-    if (!at::globalContext().hasCUDA()) return "LibTorch sees no GPU";
-    return "";
+    auto built = static_cast<int>(at::detail::getCUDAHooks().versionCUDART());
+    if (auto old = driver_too_old(driver_cuda_version(), built)) return old;
+    if (!at::globalContext().hasCUDA()) return environment_error("LibTorch sees no GPU", "", kHint);
+    return std::nullopt;
   }();
   return problem;
 }
-
-}  // namespace
 
 at::Device open_device(const std::string& name) {
   if (name == "cpu") return at::Device(at::kCPU);
@@ -41,10 +44,10 @@ at::Device open_device(const std::string& name) {
   if (name != "auto" && name.rfind("cuda", 0) != 0) {
     throw usage_error("device '" + name + "' is not known", "", "one of: auto, cpu, cuda, cuda:N");
   }
-  std::string problem = load_cuda_backend();
-  if (!problem.empty()) {
-    if (name != "auto") throw environment_error("cannot use " + name + ": " + problem, "", kHint);
-    log_warn("using the CPU: " + problem);
+  if (auto problem = load_cuda_backend()) {
+    if (name != "auto")
+      throw environment_error(cat("cannot use ", name, ": ", problem->message()), "", problem->hint());
+    log_warn(cat("using the CPU: ", problem->message()));
     return at::Device(at::kCPU);
   }
   at::Device device(name == "auto" || name == "cuda" ? "cuda:0" : name);

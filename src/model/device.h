@@ -9,12 +9,16 @@
 #include <string>
 
 #include "base/enum_names.h"
+#include "base/error.h"
 
 namespace tritonrl {
 
 // "cpu", "cuda", "cuda:1" or "auto" (a GPU when there is one). Loads LibTorch's CUDA library on first need.
 // Throws Error (environment) when a GPU is asked for and none can be used.
 at::Device open_device(const std::string& name);
+// Registers LibTorch's CUDA backend with its dispatcher, once. Returns nothing, or the reason why not: no driver, one
+// that is too old, no GPU.
+std::optional<Error> load_cuda_backend();
 
 enum class ComputeType { kAuto, kBf16, kFp32 };  // auto = bf16.
 constexpr auto enum_names(ComputeType) { return std::array{"auto", "bf16", "fp32"}; }

@@ -11,6 +11,7 @@
 #include "app/train/pipeline.h"
 #include "base/log.h"
 #include "base/process/build_paths.h"
+#include "base/process/cuda_driver.h"
 #include "model/cpu/kernels.h"
 #include "model/cuda/kernels.h"
 #include "model/device.h"
@@ -140,8 +141,12 @@ void add_doctor(CLI::App& app, Run& run) {
                    "run tools/setup.sh");
       if (has_cuda_driver()) {
         auto device = open_device("auto");
-        doctor.check("gpu", device.is_cuda(), env["gpu"].is_string() ? env["gpu"].get<std::string>() : "found");
+        const int driver = driver_cuda_version();
+        doctor.note("driver",
+                    driver > 0 ? cat("for CUDA ", driver / 1000, ".", driver % 1000 / 10) : "says no version");
+        if (auto problem = load_cuda_backend()) doctor.check("gpu", false, problem->message(), problem->hint());
         if (device.is_cuda()) {
+          doctor.check("gpu", true, env["gpu"].is_string() ? env["gpu"].get<std::string>() : "found");
           doctor.note("CUDA kernels", cuda::kernels(device) ? "ours" : "none of ours: ATen's, slower");
         }
       } else {

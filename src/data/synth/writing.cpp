@@ -186,7 +186,8 @@ namespace {
 
 // What a parameter of the module's own is called by what is done with it.
 const Words& words_for_operand(const TensorGraph& graph, int id) {
-  static const Words kAdded = {"bias", "bias", "bias", "bias", "bias", "bias", "bias", "bias", "add_value", "sum_tensor"};
+  static const Words kAdded = {"bias", "bias", "bias", "bias",      "bias",
+                               "bias", "bias", "bias", "add_value", "sum_tensor"};
   static const Words kFactor = {"scale", "multiplier", "weight", "scaling_factor", "scale_factor", "multiplier"};
   static const Words kOther = {"bias", "bias", "bias", "subtract", "constant", "offset"};
   const std::vector<int> users = graph.users(id);

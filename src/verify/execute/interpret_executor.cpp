@@ -174,10 +174,7 @@ JudgeAnswer InterpretExecutor::make_weights(const JudgeRun& run, OwnTime* own) {
   std::set<int64_t> storages;
   for (const TraceParameter& own_one : trace.parameters) {
     const TraceValue& value = value_of(trace, own_one.value);
-    bool known = std::ranges::any_of(reference->parameters, [&](const TraceParameter& theirs) {
-      const TraceValue& weight = value_of(*reference, theirs.value);
-      return theirs.name == own_one.name && weight.shape == value.shape && weight.dtype == value.dtype;
-    });
+    const bool known = is_the_tasks(trace, own_one, *reference);
     storages.insert(value.storage);
     weights.given.push_back({own_one.value, own_one.name, {}});
     if (own_one.has_bytes) {

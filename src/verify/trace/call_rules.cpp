@@ -316,11 +316,7 @@ std::set<std::string> computed_in_init(const CaseTrace& trace, const CaseTrace* 
   std::map<int64_t, int64_t> storage_bytes = sizes_of_storages(trace);
   for (const TraceParameter& own : trace.parameters) {  // These get the task's values, however they were made.
     const TraceValue& mine = value_of(trace, own.value);
-    bool given = std::ranges::any_of(reference->parameters, [&](const TraceParameter& theirs) {
-      const TraceValue& weight = value_of(*reference, theirs.value);
-      return theirs.name == own.name && weight.shape == mine.shape && weight.dtype == mine.dtype;
-    });
-    if (given && covers(mine, storage_bytes[mine.storage])) made.erase(mine.storage);
+    if (is_the_tasks(trace, own, *reference) && covers(mine, storage_bytes[mine.storage])) made.erase(mine.storage);
   }
   auto use = [&](int64_t id) {
     auto of = made.find(value_of(trace, id).storage);

@@ -64,6 +64,14 @@ int64_t cast_from(const CaseTrace& trace, int64_t value) {
   return -1;
 }
 
+bool is_the_tasks(const CaseTrace& trace, const TraceParameter& own, const CaseTrace& reference) {
+  const TraceValue& mine = trace.values[static_cast<size_t>(own.value)];
+  return std::ranges::any_of(reference.parameters, [&](const TraceParameter& theirs) {
+    const TraceValue& weight = reference.values[static_cast<size_t>(theirs.value)];
+    return theirs.name == own.name && weight.shape == mine.shape && weight.dtype == mine.dtype;
+  });
+}
+
 std::vector<int64_t> like_parameters(const CaseTrace& trace, const InitValues& made, const CaseTrace& reference) {
   constexpr size_t kMost = 64;
   std::set<int64_t> seen;  // Storages.

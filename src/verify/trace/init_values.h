@@ -26,6 +26,10 @@ int64_t cast_from(const CaseTrace& trace, int64_t value);
 // count.
 bool makes_more_of(const CaseTrace& trace, const InitValues& made, const std::vector<int64_t>& values);
 
+// Is a candidate's parameter one of the task's: of the same name, shape and dtype? Then it gets the task's value,
+// however it was made (the judge decides by the same: Judge::match).
+bool is_the_tasks(const CaseTrace& trace, const TraceParameter& own, const CaseTrace& reference);
+
 // Made by __init__, no parameters nor views of those, a whole tensor each, like one of the reference's parameters in
 // shape, and of a floating dtype where that is: what may be a weight of the task's. By id, a few dozen at most.
 std::vector<int64_t> like_parameters(const CaseTrace& trace, const InitValues& made, const CaseTrace& reference);

@@ -21,6 +21,7 @@ from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter as shipped
 from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
 
+import combining
 import compiled_python
 import fast_types
 import rounding
@@ -395,6 +396,7 @@ def install():
     _wrap_libdevice()
     _follow_the_compiler()
     compiled_python.install()
+    combining.install()
     for module in (tl.standard, tl.random):
         for member in list(vars(module).values()):
             if isinstance(member, InterpretedFunction):

@@ -27,6 +27,7 @@ _LEAST, _LARGEST, _NONE = np.uint32(0x01000000), np.uint32(0x7F7FFFFF), np.uint3
 _STEPS = np.array([1, -1, 0, 0, 0, 0, 0, 0], np.int32).view(np.uint32)
 _seed = np.uint32(0)
 _contracts = False
+variant = 0           # Of what is right in several ways (combining.py, sign_of_zero, casts beyond a range); the run's manner.
 approximates = False  # Functions of libdevice, which are not the builder's, are to be moved, too.
 
 
@@ -224,10 +225,10 @@ def install():
     InterpreterBuilder.create_fma = lambda self, x, y, z: _handle(fused(x.data, y.data, z.data), z)
 
 
-def use(contracted, approximate, seed=0):
+def use(contracted, approximate, seed=0, which=0):
     """From now on. What is not asked for costs nothing."""
-    global _seed, approximates, _contracts
-    _seed = np.uint32(seed)
+    global _seed, approximates, variant, _contracts
+    _seed, variant = np.uint32(seed), which
     if (contracted, approximate) == (_contracts, approximates):
         return
     _contracts, approximates = contracted, approximate

@@ -19,6 +19,7 @@ import interpreter
 import rounding
 from failure import Failure, describe, is_out_of_memory, line_in_file
 from further_calls import repeated
+from hints import FalseHint
 from kernels import Rebuilder, decode_constant
 from known_values import tensors_of
 from trace_reader import unpack
@@ -313,6 +314,8 @@ def _failure(error, rebuilder_folder, entries):
         return Failure("memory_fault", "launch", text, *where)
     if isinstance(cause, interpreter.Race):
         return Failure("race", "launch", text, *where)
+    if isinstance(cause, FalseHint):
+        return Failure("false_hint", "launch", text, *where)
     if isinstance(cause, AssertionError):
         return Failure("kernel_failed", "launch", text, *where)
     if isinstance(cause, interpreter.Stuck):

@@ -214,6 +214,55 @@ class _Anything:
         return event or _Anything()
 
 
+class _Stream(_Anything):
+    _made = 0
+
+    def __init__(self, *args, **kwargs):
+        _Stream._made += 1
+        self.cuda_stream = self.stream_id = _Stream._made << 8
+
+    def __enter__(self):
+        self._context = _StreamContext(self)
+        return self._context.__enter__() or self
+
+    def __exit__(self, *_):
+        self._context.__exit__()
+
+
+class _StreamContext(_Anything):
+    def __init__(self, stream=None):
+        self._stream = stream
+
+    def __enter__(self):
+        self._before = current_stream()
+        set_stream(self._stream)
+
+    def __exit__(self, *_):
+        set_stream(self._before)
+
+
+_default_stream = _current_stream = _Stream()
+_default_stream.cuda_stream = _default_stream.stream_id = 0
+
+
+def current_stream(_device=None):
+    return _current_stream
+
+
+def set_stream(stream):
+    global _current_stream
+    _current_stream = _current_stream if stream is None else stream
+
+
+def check_stream(stream=None):
+    """What is recorded is a row of steps, and no wait is among them. Streams run side by side: what two of them do to one
+    tensor is ordered by waits alone. `stream`: the handle that a launch names; None = the current one."""
+    if stream is None:
+        stream = current_stream().cuda_stream
+    if stream != 0 and recorder is not None:
+        recorder.refuse(recorder.phase, "work on another stream than the default one cannot be recorded")
+
+
 def device_properties(_device=None):
     major, minor = capability()
     return types.SimpleNamespace(
@@ -252,13 +301,14 @@ def install():
         memory_allocated=lambda device=None: 0, max_memory_allocated=lambda device=None: 0,
         memory_reserved=lambda device=None: 0, reset_peak_memory_stats=lambda device=None: None,
         mem_get_info=lambda device=None: (target["memory"] - (1 << 30), target["memory"]), manual_seed=lambda seed: None,
-        manual_seed_all=lambda seed: None, device=_Anything, device_of=_Anything, stream=_Anything, Stream=_Anything,
-        Event=_Anything, StreamContext=_Anything, ExternalStream=_Anything, current_stream=_Anything,
-        default_stream=_Anything, set_stream=lambda stream: None, CUDAGraph=_no_graphs, graph=_no_graphs,
+        manual_seed_all=lambda seed: None, device=_Anything, device_of=_Anything, stream=_StreamContext, Stream=_Stream,
+        Event=_Anything, StreamContext=_StreamContext, ExternalStream=_Stream, get_stream_from_external=_Stream,
+        current_stream=current_stream, default_stream=lambda device=None: _default_stream, set_stream=set_stream,
+        CUDAGraph=_no_graphs, graph=_no_graphs,
         make_graphed_callables=_no_graphs, _lazy_init=lambda: None)
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
-    torch._C._cuda_getCurrentRawStream = lambda index: 0
+    torch._C._cuda_getCurrentRawStream = lambda index: current_stream().cuda_stream
     torch._C._cuda_getDevice = lambda: 0
     torch.backends.cudnn.is_acceptable = lambda tensor: False  # RNNs must not ask it to flatten their weights.
     torch.set_default_device = lambda device: None

@@ -85,6 +85,7 @@ class _Generated:
         self._num_warps = max(1, min(8, _power(elements // 256)))
 
     def run(self, *args, grid=None, stream=None, num_warps=None, num_stages=1, **kwargs):
+        fake_cuda.check_stream(stream)
         kwargs = {**self._blocks, **kwargs}
         if grid is None:
             names = [p.name for p in self.fn.params]

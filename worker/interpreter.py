@@ -21,8 +21,10 @@ from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter as shipped
 from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
 
+import combining
 import compiled_python
 import fast_types
+import hints
 import rounding
 from compiled_python import BeyondInterpreter, argument, constant
 from crew import Crew, Stuck
@@ -53,6 +55,8 @@ class Memory:
         addresses = pointers.ravel() if mask is None else pointers[mask]
         if addresses.size == 0:
             return []
+        if width > 1 and (addresses & np.uint64(width - 1)).any():
+            raise MemoryFault(f"misaligned address: a {what} of {width} bytes at an address that is no multiple of {width}")
         low, high = int(addresses.min()), int(addresses.max())
         at = bisect.bisect_right(self._starts, low) - 1
         if at >= 0 and high + width <= self._ends[at]:
@@ -115,6 +119,8 @@ def _check_memory():
         # Lanes that the mask leaves out are zero without `other`: compiled code clears the register before it loads.
         let_others(ptrs.data, is_volatile)
         width, selected = _width(ptrs), _mask_of(mask)
+        if hints.broken:
+            hints.look_at(ptrs.data, selected, width)
         for span in memory.check(ptrs.data, selected, width, "load"):
             memory.races.load(span, width, is_volatile)
             memory.races.load_own(span, Tile(ptrs.data.shape, selected))
@@ -123,6 +129,8 @@ def _check_memory():
     def store(self, ptrs, value, mask, cache_modifier, eviction_policy):
         met = let_others(ptrs.data, False)
         width, selected = _width(ptrs), _mask_of(mask)
+        if hints.broken:
+            hints.look_at(ptrs.data, selected, width)
         values = np.broadcast_to(value.data, ptrs.data.shape)
         values = values.ravel() if selected is None else values[selected]
         spans = memory.check(ptrs.data, selected, width, "store")
@@ -214,8 +222,9 @@ _NUMPY = dict(
     sqrt=np.sqrt, rsqrt=lambda x: 1 / np.sqrt(x), cbrt=np.cbrt, rcbrt=lambda x: 1 / np.cbrt(x), floor=np.floor,
     ceil=np.ceil, trunc=np.trunc, rint=np.rint, nearbyint=np.rint, fabs=np.abs, abs=np.abs, llabs=np.abs,
     round=lambda x: np.trunc(x + np.copysign(x.dtype.type(0.5), x)), pow=np.power, atan2=np.arctan2, fmod=np.fmod,
-    remainder=lambda x, y: x - y * np.rint(x / y), fmax=np.fmax, fmin=np.fmin, max=np.maximum, min=np.minimum,
-    fma=rounding.fused, copysign=np.copysign, hypot=np.hypot, fdim=lambda x, y: np.maximum(x - y, 0),
+    remainder=lambda x, y: x - y * np.rint(x / y), max=np.maximum, min=np.minimum,
+    fmax=rounding.either_zero(np.fmax), fmin=rounding.either_zero(np.fmin), fma=rounding.fused,
+    copysign=np.copysign, hypot=np.hypot, fdim=lambda x, y: np.maximum(x - y, 0),
     ldexp=np.ldexp, powi=np.power, nextafter=np.nextafter, isnan=np.isnan, isinf=np.isinf, isfinite=np.isfinite,
     finite=np.isfinite, signbit=np.signbit, fast_exp=np.exp, fast_exp10=lambda x: np.power(x.dtype.type(10), x),
     fast_log=np.log, fast_log2=np.log2, fast_log10=np.log10, fast_sin=np.sin, fast_cos=np.cos, fast_tan=np.tan,
@@ -298,8 +307,11 @@ def _follow_the_compiler():
             source = TensorHandle(bits.astype(integers).view(data.dtype), source.dtype)
         return plain_bitcast(self, source, kind)
     InterpreterBuilder.create_bitcast = create_bitcast
-    InterpreterBuilder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
-    InterpreterBuilder.create_maxnumf = lambda self, a, b: self.binary_op(a, b, np.fmax)
+    for name, chosen in (("minimumf", np.minimum), ("minnumf", np.fmin), ("maximumf", np.maximum), ("maxnumf", np.fmax)):
+        setattr(InterpreterBuilder, f"create_{name}",
+                lambda self, a, b, chosen=rounding.either_zero(chosen): self.binary_op(a, b, chosen))
+    InterpreterBuilder.create_clampf = lambda self, x, low, high, nans: self.create_minimumf(
+        self.create_maximumf(x, low), high)
 
     def cast(self, source, kind):
         data = source.data
@@ -315,6 +327,12 @@ def _follow_the_compiler():
     plain_fp_to_fp = InterpreterBuilder.create_fp_to_fp
 
     def fp_to_fp(self, source, kind, mode):
+        if source.dtype.scalar.name in rounding.FLOAT8:
+            wide = rounding.from_float8(source.data, source.dtype.scalar.name)
+            return cast(self, TensorHandle(wide, tl.float32), kind)
+        if kind.scalar.name in rounding.FLOAT8 and mode != shipped._ir.ROUNDING_MODE.RTZ:
+            wide = cast(self, source, tl.float32).data
+            return TensorHandle(rounding.to_float8(wide, kind.scalar.name), kind.scalar)
         exact = tl.bfloat16 in (source.dtype.scalar, kind.scalar) and mode != shipped._ir.ROUNDING_MODE.RTZ and not (
             source.dtype.scalar.is_fp8() or kind.scalar.is_fp8())
         return cast(self, source, kind) if exact else plain_fp_to_fp(self, source, kind, mode)
@@ -330,16 +348,9 @@ def _follow_the_compiler():
     InterpreterBuilder.create_umulhi = umulhi
 
     def float_to_int(self, source, kind):
-        dtype = _numpy_dtype(kind)
-        if source.dtype.scalar == tl.bfloat16 or np.dtype(dtype).itemsize < 2:
+        if source.dtype.scalar == tl.bfloat16:
             return self.cast_impl(source, kind)
-        limits, data = np.iinfo(dtype), source.data
-        low, high = data <= limits.min, data >= float(limits.max)
-        out = np.where(low | high | np.isnan(data), 0, data).astype(dtype)
-        out = np.where(low, limits.min, np.where(high, limits.max, out)).astype(dtype)
-        if np.dtype(dtype).itemsize == 8:
-            out = np.where(np.isnan(data), limits.min if limits.min else 1 << 63, out).astype(dtype)
-        return TensorHandle(out, kind.scalar)
+        return TensorHandle(rounding.to_integers(source.data, np.dtype(_numpy_dtype(kind))), kind.scalar)
     InterpreterBuilder.create_fp_to_si = InterpreterBuilder.create_fp_to_ui = float_to_int
 
 
@@ -395,6 +406,8 @@ def install():
     _wrap_libdevice()
     _follow_the_compiler()
     compiled_python.install()
+    combining.install()
+    hints.install()
     for module in (tl.standard, tl.random):
         for member in list(vars(module).values()):
             if isinstance(member, InterpretedFunction):
@@ -430,6 +443,7 @@ def launch(kernel, grid, arguments, signature, order, eager, seed, warps, wide=F
     builder, races = shipped.interpreter_builder, memory.races
     builder.set_grid_dim(*grid)
     races.begin_launch()
+    hints.broken.clear()
     races.several_warps = warps > 1
 
     def begin(place):

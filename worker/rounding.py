@@ -16,6 +16,7 @@
 # are near a whole number but none are farther from it than any of this. div_rn and sqrt_rn are exact everywhere.
 # Kernels that know the very bits a GPU gives, and ask for those, are not found out here.
 import numpy as np
+import torch
 from triton.runtime import interpreter as shipped
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
@@ -27,6 +28,7 @@ _LEAST, _LARGEST, _NONE = np.uint32(0x01000000), np.uint32(0x7F7FFFFF), np.uint3
 _STEPS = np.array([1, -1, 0, 0, 0, 0, 0, 0], np.int32).view(np.uint32)
 _seed = np.uint32(0)
 _contracts = False
+variant = 0           # Of what is right in several ways (combining.py, zeros, casts beyond a range); the run's manner.
 approximates = False  # Functions of libdevice, which are not the builder's, are to be moved, too.
 
 
@@ -208,6 +210,57 @@ def _approximate(plain):
             **{name: function(name, compute) for name, compute in _FUNCTIONS.items()}}
 
 
+# --- Zeros. Of two a GPU's max and min may give either: the first or the second one, by the run.
+
+def either_zero(function):
+    """np.fmax and the like."""
+    return lambda x, y: np.where(x == y, y if variant % 2 else x, function(x, y))
+
+
+def _extreme(self, input, val_reduce_op, idx_reduce_op=None, plain=shipped.ReduceOps.min_max):
+    """Of the zeros in a reduced tile a positive or a negative one."""
+    out = plain(self, input, val_reduce_op, idx_reduce_op)
+    tile, found = input.handle.data, (out[0] if isinstance(out, tuple) else out).handle
+    zero = found.data == 0
+    if tile.dtype.kind != "f" or found.data.dtype.kind != "f" or not zero.any():
+        return out
+    sign = -1.0 if variant % 2 else 1.0
+    there = ((tile == 0) & (np.signbit(tile) == (sign < 0))).any(axis=self.axis).reshape(found.data.shape)
+    found.data = np.where(zero, np.where(there, sign, -sign) * 0.0, found.data).astype(found.data.dtype)
+    return out
+
+
+# --- Casts beyond a range. Wider integers saturate on a GPU; for 8 bits there is no instruction, and nothing is defined.
+
+_WIDE = {np.dtype(np.int8): np.dtype(np.int16), np.dtype(np.uint8): np.dtype(np.uint16)}
+FLOAT8 = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
+
+
+def to_integers(data, dtype):
+    """Floats as integers. Of 8 bits: those of 16 without their upper byte, as compiled for sm_90, or the nearest."""
+    kind = dtype if variant % 2 else _WIDE.get(dtype, dtype)
+    limits, nan = np.iinfo(kind), np.isnan(data)
+    low, high = data <= limits.min, data >= float(limits.max)
+    out = np.where(low | high | nan, 0, data).astype(kind)
+    out = np.where(low, limits.min, np.where(high, limits.max, out)).astype(kind)
+    if kind.itemsize == 8:
+        out = np.where(nan, limits.min if limits.min else 1 << 63, out).astype(kind)
+    return out.astype(dtype)
+
+
+def to_float8(data, name):
+    """The bits of the nearest numbers, of two the even one; what is too large is the largest, as compiled for sm_90, or
+    NaN or infinity."""
+    kind = FLOAT8[name]
+    if variant % 2 == 0:
+        data = np.clip(data, -torch.finfo(kind).max, torch.finfo(kind).max)
+    return torch.from_numpy(np.array(data, np.float32, order="C")).to(kind).view(torch.uint8).numpy()
+
+
+def from_float8(bits, name):
+    return torch.from_numpy(np.array(bits, np.uint8, order="C")).view(FLOAT8[name]).float().numpy()
+
+
 # --- Which of the two it is.
 
 _METHODS = {}  # "plain", "contracted", "approximate": {name: method of the builder}.
@@ -221,13 +274,14 @@ def install():
     plain = _METHODS["plain"] = {name: getattr(InterpreterBuilder, name) for name in names}
     _METHODS["contracted"], _METHODS["approximate"] = _contracting(plain), _approximate(plain)
     _SUMS.update({False: shipped.ReduceOps.sum, True: _folding(shipped.ReduceOps.sum)})
+    shipped.ReduceOps.min_max = _extreme
     InterpreterBuilder.create_fma = lambda self, x, y, z: _handle(fused(x.data, y.data, z.data), z)
 
 
-def use(contracted, approximate, seed=0):
+def use(contracted, approximate, seed=0, which=0):
     """From now on. What is not asked for costs nothing."""
-    global _seed, approximates, _contracts
-    _seed = np.uint32(seed)
+    global _seed, approximates, variant, _contracts
+    _seed, variant = np.uint32(seed), which
     if (contracted, approximate) == (_contracts, approximates):
         return
     _contracts, approximates = contracted, approximate

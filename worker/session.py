@@ -21,8 +21,8 @@ from trace_limits import MAX_GRID_X, MAX_GRID_YZ
 MAX_GRID = (MAX_GRID_X, MAX_GRID_YZ, MAX_GRID_YZ)
 # What a launch may ask of the compiler. Everything else keeps Triton's default.
 ALWAYS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-OPTIONS = ALWAYS + ("enable_fp_fusion", "enable_reflect_ftz", "launch_cooperative_grid", "launch_pdl", "debug",
-                    "sanitize_overflow", "default_dot_input_precision", "max_num_imprecise_acc_default")
+OPTIONS = ALWAYS + ("enable_fp_fusion", "enable_reflect_ftz", "launch_cooperative_grid", "debug", "sanitize_overflow",
+                    "default_dot_input_precision", "max_num_imprecise_acc_default")
 
 current = None  # The Session of the job at hand.
 
@@ -152,10 +152,11 @@ class Session:
 
     # --- Launches.
 
-    def launch(self, function, grid, values, num_warps, num_stages, **image):
+    def launch(self, function, grid, values, num_warps, num_stages, stream, **image):
         """`image`: cubin=index or None, and spec=index where nothing was compiled."""
         if self.recorder is None or not (self.recorder.recording or self.collected is not None):
             return
+        fake_cuda.check_stream(stream)
         grid = [operator.index(size) for size in grid]
         if any(size < 0 or size > limit for size, limit in zip(grid, MAX_GRID)):
             raise RuntimeError(f"Triton Error [CUDA]: invalid argument (grid {tuple(grid)})")

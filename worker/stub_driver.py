@@ -26,11 +26,11 @@ class _Launcher:
     def __init__(self, src, metadata):
         self._src, self._metadata = src, metadata
 
-    def __call__(self, x, y, z, _stream, _function, _packed, _launch_metadata, _enter, _exit, *values):
+    def __call__(self, x, y, z, stream, _function, _packed, _launch_metadata, _enter, _exit, *values):
         cubin = session.current.add_cubin(self._src.fn, self._src.signature, self._src.constants, self._metadata,
                                           _function.binary)
         session.current.launch(self._src.fn, (x, y, z), values, self._metadata.num_warps, self._metadata.num_stages,
-                               cubin=cubin)
+                               stream, cubin=cubin)
 
 
 class _Function:
@@ -80,7 +80,7 @@ class StubDriver(DriverBase):
         pass
 
     def get_current_stream(self, _device=0):
-        return 0
+        return fake_cuda.current_stream().cuda_stream
 
     def get_device_capability(self, _device=0):
         return fake_cuda.capability()
@@ -122,12 +122,12 @@ class _Uncompiled:
     def launch_metadata(self, *_):
         return None
 
-    def run(self, x, y, z, _stream, _function, _packed, _launch_metadata, _enter, _exit, *values):
+    def run(self, x, y, z, stream, _function, _packed, _launch_metadata, _enter, _exit, *values):
         session.current.launch(self._function, (x, y, z), values, self._options.num_warps, self._options.num_stages,
-                               cubin=None, spec=self._spec)
+                               stream, cubin=None, spec=self._spec)
 
     def __getitem__(self, grid):
-        return lambda *args, stream=None: self.run(*(*grid, 1, 1)[:3], None, None, None, None, None, None, *args)
+        return lambda *args, stream=None: self.run(*(*grid, 1, 1)[:3], stream, None, None, None, None, None, *args)
 
 
 def _compile(plain):
@@ -156,6 +156,9 @@ def _compile(plain):
 
         if now is None:
             return compile_now()
+        if options.launch_pdl and now.recorder is not None:  # Kernels have no way to wait for the one before.
+            now.recorder.refuse("launch", "launch_pdl lets a launch begin before the one before it has ended: "
+                                          "this cannot be recorded")
         if now.compile is not True:
             if now.compile == "try":
                 checked(compile_now())

@@ -210,6 +210,7 @@ class Recorder(TorchDispatchMode):
                 return args[0].device
             if not self.recording or func.namespace == "prim":
                 return func(*args, **kwargs)
+            fake_cuda.check_stream()
             try:
                 if fake_cuda.names_cuda(kwargs.get("device")):  # torch.ops.aten.* called directly: no function mode.
                     with self.creating(host=False, explicit=True):

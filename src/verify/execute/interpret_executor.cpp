@@ -52,7 +52,7 @@ Json findings_of(const Json& header, std::string_view tensors, const CaseTrace& 
 
 // Rather than of the child that did it.
 bool tells_of_a_run(Rule rule) {
-  return rule == Rule::kRace || rule == Rule::kMemoryFault || rule == Rule::kKernelFailed ||
+  return rule == Rule::kRace || rule == Rule::kMemoryFault || rule == Rule::kFalseHint || rule == Rule::kKernelFailed ||
          rule == Rule::kKernelName || rule == Rule::kKernelText || rule == Rule::kKernelPython ||
          rule == Rule::kNotInterpretable || rule == Rule::kOperatorFailed;
 }

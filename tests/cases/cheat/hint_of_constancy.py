@@ -1,0 +1,23 @@
+# task: tests/cases/tasks/swish.py
+# expect: runtime_error @tiny_run
+# why: says that a mask is the same for every eight elements, which it is not where rows end
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swish_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    start = tl.program_id(0) * cols
+    mask = tl.max_constancy(columns < cols, 8)
+    x = tl.load(x_ptr + start + columns, mask=mask)
+    tl.store(y_ptr + start + columns, x * tl.sigmoid(x), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        swish_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y

@@ -1,0 +1,23 @@
+# task: tests/cases/tasks/swish.py
+# expect: runtime_error @tiny_run
+# why: says that rows begin at multiples of 16 elements, which they do not: loads would be misaligned
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swish_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    start = tl.multiple_of(tl.program_id(0) * cols, 16)
+    mask = columns < cols
+    x = tl.load(x_ptr + start + columns, mask=mask)
+    tl.store(y_ptr + start + columns, x * tl.sigmoid(x), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        swish_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y

@@ -1,0 +1,23 @@
+# task: tests/cases/tasks/swish.py
+# expect: runtime_error @tiny_run
+# why: says that the pointers to rows are multiples of 64 bytes, which they are not
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swish_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    start = tl.program_id(0) * cols
+    mask = columns < cols
+    x = tl.load(tl.multiple_of(x_ptr + start + columns, 64), mask=mask)
+    tl.store(y_ptr + start + columns, x * tl.sigmoid(x), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        swish_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y

@@ -1,0 +1,30 @@
+# task: tests/cases/tasks/swish.py
+# expect: runtime_error @tiny_run
+# why: loads pairs of floats as words at addresses that are no multiples of a word: a GPU faults
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swish_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    start = tl.program_id(0) * cols + 1
+    words = (x_ptr + start).to(tl.pointer_type(tl.int64))
+    mask = columns < (cols - 2) // 2
+    word = tl.load(words + columns, mask=mask)
+    low = (word & 0xFFFFFFFF).to(tl.int32).to(tl.float32, bitcast=True)
+    high = (word >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+    tl.store(y_ptr + start + 2 * columns, low * tl.sigmoid(low), mask=mask)
+    tl.store(y_ptr + start + 2 * columns + 1, high * tl.sigmoid(high), mask=mask)
+    ends = (columns == 0) | (columns == cols - 1)
+    x = tl.load(x_ptr + start - 1 + columns, mask=ends)
+    tl.store(y_ptr + start - 1 + columns, x * tl.sigmoid(x), mask=ends)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        swish_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y

@@ -90,7 +90,7 @@ def _rows(data, axis):
 
 
 def _reduce(self, input):
-    kinds, axis, shape = [each.dtype for each in input], self.axis, input[0].handle.data.shape
+    kinds, axis, shape = [each.dtype for each in input], constant(self.axis), input[0].handle.data.shape
     rows = [_rows(each.handle.data, axis) for each in input]
     if axis is not None:
         axis %= len(shape)
@@ -102,7 +102,7 @@ def _reduce(self, input):
 
 def _scan(self, input):
     kinds, shape = [each.dtype for each in input], input[0].handle.data.shape
-    axis = self.axis % len(shape)
+    axis = constant(self.axis) % len(shape)
     others = (*shape[:axis], *shape[axis + 1:])
     outs = _scanned([_rows(each.handle.data, axis) for each in input], _Function(self, kinds))
     return [self.to_tensor(np.moveaxis(out.reshape(shape[axis], *others), 0, axis), kind)

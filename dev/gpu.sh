@@ -98,16 +98,18 @@ verb_train() {
 # benchmark MODEL TASKS NAME [ARGUMENTS of tritonrl train ...]: trains configs/kernelbench.yaml, and answers TASKS before RL and after
 # MODEL is a folder or a GGUF file, TASKS what `tritonrl data import kernelbench` made. SFT lies in /tmp/runs/NAME, RL in
 # /tmp/runs/NAME_rl; RL is stopped as by hand after RL_S seconds (420; 0 = none). Each policy answers the tasks of LEVELS ("2 1") by
-# the full verifier: SAMPLES times untimed (7), TIMED times timed (3). What is there already is not done again, so that the same
-# command goes on; OUT gets every log and every answer as soon as it is there. CUDA_VISIBLE_DEVICES says which GPU.
+# the full verifier: SAMPLES times untimed (7), TIMED times timed (3; 0 = never). RL="--set rl.steps=9 ..." are arguments of RL
+# alone. What is there already is not done again, so that the same command goes on; OUT gets every log and every answer as soon
+# as it is there. CUDA_VISIBLE_DEVICES says which GPU.
 verb_benchmark() {
-  local gguf=${1:?MODEL} tasks=${2:?TASKS} name=${3:?NAME} failed=0 run policy common
+  local gguf=${1:?MODEL} tasks=${2:?TASKS} name=${3:?NAME} failed=0 run policy common rl
   [ -s "$tasks" ] || { echo "gpu.sh: no tasks in $tasks" >&2; return 2; }
   compile_program
   import_model "$gguf"
   run=/tmp/runs/$name
+  read -ra rl <<<"${RL:-}"
   common=(--set policy.model="$model" --set data.exclude="$tasks" --set run.folder=/tmp/runs "${@:4}")
-  "$build/tritonrl" train configs/kernelbench.yaml "${common[@]}" --dry-run >"$out/$name.yaml" || return 2
+  "$build/tritonrl" train configs/kernelbench.yaml "${common[@]}" "${rl[@]}" --dry-run >"$out/$name.yaml" || return 2
   for level in ${LEVELS:-2 1}; do
     tables level "$tasks" "$level" "/tmp/runs_$level.jsonl" || return 2
   done
@@ -117,7 +119,7 @@ verb_benchmark() {
   answer_benchmark "$name.sft" "$run/checkpoints/sft" "${common[@]}" || failed=1
   if [ "${RL_S:-420}" != 0 ]; then
     timeout --preserve-status --foreground -s INT "${RL_S:-420}" "$build/tritonrl" train configs/kernelbench.yaml "${common[@]}" \
-      --set run.name="${name}_rl" --set run.start_from="$run" >>"$out/${name}_rl.log" 2>&1 || echo "RL ended with $?"
+      --set run.name="${name}_rl" --set run.start_from="$run" "${rl[@]}" >>"$out/${name}_rl.log" 2>&1 || echo "RL ended with $?"
     cp "${run}_rl/steps.jsonl" "$out/${name}_rl.steps.jsonl" || failed=1
     policy=$(find "${run}_rl/checkpoints" -maxdepth 1 -name 'rl_*' | sort -V | tail -n 1)
     [ -z "$policy" ] || answer_benchmark "$name.rl" "$policy" "${common[@]}" || failed=1
@@ -129,6 +131,7 @@ answer_benchmark() {  # answer_benchmark NAME POLICY [ARGUMENTS ...]: the tasks 
   local level how answers failed=0
   for level in ${LEVELS:-2 1}; do
     for how in timed untimed; do
+      [ "$how ${TIMED:-3}" != "timed 0" ] || continue
       answers=$out/$1.level$level.$how.jsonl
       [ ! -s "$answers" ] || continue
       local more=(--set eval.samples="${TIMED:-3}" --set eval.seed=5)

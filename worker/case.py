@@ -15,7 +15,7 @@ from failure import RAISED_IN, Failure, candidate_lines, describe, is_out_of_mem
 from further_calls import Call, further_cases
 from tape import Recorder, UnknownTensor, is_fake
 from values import cast_module
-from wire import DTYPES, InitArguments, dtype_name
+from wire import DTYPES, InitArguments, decode_init, dtype_name
 
 
 class Case:

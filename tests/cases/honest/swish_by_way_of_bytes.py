@@ -16,8 +16,9 @@ def swish_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     near = tl.minimum(tl.maximum(x, -127.5), 127.5).to(tl.int8).to(tl.float32)
     zero = (count - 8.0).to(tl.int8).to(tl.float32) - count + 8.0
     zero += (count * 12.0).to(tl.uint8).to(tl.float32) - count * 12.0
-    zero += (count * 16.0).to(tl.float8e4nv).to(tl.float32) - count * 16.0
-    zero += (count * 0.125).to(tl.float16).to(tl.float8e4nv).to(tl.float16).to(tl.float32) - count * 0.125
+    few = (offsets % 8).to(tl.float32)
+    zero += (few * 16.0).to(tl.float8e5).to(tl.float32) - few * 16.0
+    zero += (few * 0.125).to(tl.float16).to(tl.float8e5).to(tl.float16).to(tl.float32) - few * 0.125
     zero += (-count.to(tl.int32) // 4 * 1024).to(tl.float32).to(tl.float8e5).to(tl.float32) - (-count.to(tl.int32) // 4 * 1024)
     y = x * tl.sigmoid(x) + zero + (near - near)
     tl.store(y_ptr + offsets, y, mask=mask)

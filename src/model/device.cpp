@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/device.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
@@ -59,6 +60,12 @@ at::Device open_device(const std::string& name) {
 void wait_for(const at::Device& device) {
   if (device.is_cpu()) return;
   c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+}
+
+void give_back_memory(const at::Device& device) {
+  if (device.is_cpu()) return;
+  c10::DeviceAllocator* allocator = c10::getDeviceAllocator(device.type());
+  if (allocator->initialized()) allocator->emptyCache();
 }
 
 OwnStream::OwnStream(const at::Device& device) {

@@ -27,6 +27,9 @@ at::ScalarType compute_dtype(ComputeType type);
 // Blocks until what this thread began on `device` is done. Nothing on the CPU.
 void wait_for(const at::Device& device);
 
+// Gives memory of a GPU that no tensor holds back to the driver, for other processes on it. Nothing on the CPU.
+void give_back_memory(const at::Device& device);
+
 // While it lives, what this thread does on `device` is in a stream of its own, beside what other threads do there (but
 // for others that have one of these: they share it). Tensors that cross over must be complete (wait_for). Nothing on
 // the CPU.

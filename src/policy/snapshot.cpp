@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "model/device.h"
 
 namespace tritonrl {
 
@@ -86,7 +87,9 @@ std::vector<std::vector<Rollout>> PolicySnapshot::answer(std::span<const Generat
       }
     }
   }
-  ::malloc_trim(0);  // The cache was most of the heap; training needs the room for activations.
+  // The cache was most of the memory; training needs the room for activations, and on a GPU the verifier's judges do.
+  ::malloc_trim(0);
+  give_back_memory(weights_->device);
   return rollouts;
 }
 

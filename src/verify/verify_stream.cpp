@@ -28,6 +28,7 @@ VerifyStream::~VerifyStream() {
   {
     std::lock_guard lock(mutex_);
     queue_.clear();
+    again_.clear();
   }
   close();
 }
@@ -95,13 +96,22 @@ void VerifyStream::work() {
     ++idle_;
     wake_.wait(lock, [&] { return closed_ || !queue_.empty(); });
     --idle_;
-    if (queue_.empty() || problem_ || interrupted()) return;
-    Group& group = *queue_.front();
-    queue_.pop_front();
+    if (problem_ || interrupted()) return;
+    bool last = queue_.empty();  // And closed. Who is under way still comes here behind us.
+    if (last && (again_.empty() || under_way_ > 0)) return;
+    std::deque<Group*>& from = last ? again_ : queue_;
+    Group& group = *from.front();
+    from.pop_front();
+    ++under_way_;
     lock.unlock();
     auto verdict = std::make_shared<const Verdict>(verify_(*group.candidate));
     lock.lock();
+    --under_way_;
     if (problem_) return;
+    if (verdict->is_harness_fault() && !last) {
+      again_.push_back(&group);
+      continue;
+    }
     try {
       for (const auto& [tag, id] : group.waiting) deliver(*verdict, tag, id);
     } catch (...) {  // Carried over to the submitter's thread.

@@ -6,7 +6,8 @@
 //   stream->finish();                                      // waits for all of them
 //
 // Candidates with the same task and text are verified once, whenever they come: `on_verdict` gets a copy with its own
-// id for each. What verdict a candidate gets does not depend on the order or on what else is submitted.
+// id for each. What verdict a candidate gets does not depend on the order or on what else is submitted. Where the verifier
+// itself failed, as for memory that others held, it is asked once more, when all else is done and one at a time.
 // Thread rule: submit and finish from one thread. `on_verdict` is called from the workers' threads and from submit, one
 // call at a time; it must not call the stream.
 #pragma once
@@ -66,8 +67,10 @@ class VerifyStream {
   std::condition_variable wake_;
   std::map<std::string, std::unique_ptr<Group>> groups_;  // By identity.
   std::deque<Group*> queue_;
-  int64_t idle_ = 0;    // Workers that wait for a candidate.
-  int64_t undone_ = 0;  // Groups without a verdict.
+  std::deque<Group*> again_;  // On which the verifier failed once.
+  int64_t idle_ = 0;          // Workers that wait for a candidate.
+  int64_t under_way_ = 0;     // Workers that verify one.
+  int64_t undone_ = 0;        // Groups without a verdict.
   bool closed_ = false;
   std::exception_ptr problem_;
   std::vector<std::thread> threads_;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -28,6 +29,7 @@ Candidate candidate(const std::string& id, const std::string& text) {
 Verdict verdict_of(const Candidate& one) {
   Verdict verdict;
   verdict.candidate_id = one.id;
+  verdict.outcome = Outcome::kPass;
   verdict.code = "about " + one.text;
   return verdict;
 }
@@ -104,6 +106,50 @@ TEST(VerifyStream, SpareWorkersWaitForTheLastCandidate) {
   go = true;
   end.get();
   EXPECT_EQ(most, 3);
+}
+
+TEST(VerifyStream, WhereTheVerifierFailsItIsAskedOnceMoreWhenAllElseIsDone) {
+  std::mutex mutex;
+  std::map<std::string, int> asked;
+  std::vector<std::string> order;
+  std::atomic<int> now{0}, most_again{0};
+  auto verify = [&](const Candidate& one) {
+    ++now;
+    int times = 0;
+    {
+      std::lock_guard lock(mutex);
+      times = ++asked[one.text];
+      order.push_back(cat(one.text, times));
+    }
+    std::this_thread::sleep_for(2ms);
+    if (times == 2) most_again = std::max<int>(most_again, now.load());
+    --now;
+    Verdict verdict = verdict_of(one);
+    bool fails = one.text == "always" || ((one.text == "once" || one.text == "early") && times == 1);
+    if (fails) verdict.outcome = Outcome::kHarnessFault;
+    return verdict;
+  };
+  std::vector<std::vector<Outcome>> seen(12);
+  VerifyStream stream(
+      verify, [&](size_t tag, Verdict verdict) { seen[tag].push_back(verdict.outcome); }, 4, 1);
+  const char* texts[] = {"early", "a", "always", "b", "once", "c", "once", "d", "e", "f", "g", "always"};
+  for (size_t i = 0; i < 12; ++i) stream.submit(i, candidate(cat("c", i), texts[i]));
+  EXPECT_TRUE(comes_true([&] {
+    std::lock_guard lock(mutex);
+    return order.size() == 10;
+  }));
+  stream.finish();
+  for (size_t i = 0; i < 12; ++i) {
+    bool fault = texts[i] == std::string("always");
+    ASSERT_EQ(seen[i].size(), 1u) << texts[i];
+    EXPECT_EQ(seen[i][0] == Outcome::kHarnessFault, fault) << texts[i];
+  }
+  EXPECT_EQ(asked["always"], 2);
+  EXPECT_EQ(asked["once"], 2);
+  EXPECT_EQ(asked["early"], 2);
+  EXPECT_EQ(asked["a"], 1);
+  EXPECT_EQ(most_again, 1) << "others beside it";
+  for (size_t i = 0; i < 10; ++i) EXPECT_EQ(order[i].back(), '1') << "again before all else was done";
 }
 
 TEST(VerifyStream, WhatTheReceiverThrowsReachesTheSubmitter) {

@@ -32,6 +32,8 @@ tritonrl_c_library(utf8proc utf8proc.h utf8proc)
 tritonrl_c_library(seccomp seccomp.h seccomp)
 tritonrl_c_library(crypto openssl/sha.h crypto)
 find_path(XXHASH_HEADERS xxhash.h HINTS ${TRITONRL_DEPS}/include REQUIRED)
+# LibTorch has Gloo inside, and its headers of process groups name Gloo's, which the wheel lacks: Debian's, to be read only.
+find_path(GLOO_HEADERS gloo/context.h HINTS ${TRITONRL_DEPS}/include REQUIRED)
 if(XXHASH_HEADERS MATCHES "^${TRITONRL_DEPS}")
   include_directories(SYSTEM ${XXHASH_HEADERS})
 endif()

@@ -17,7 +17,7 @@ mkdir -p "$to/include" "$to/lib" "$to/pkg"
 for header in pcre2.h utf8proc.h seccomp.h seccomp-syscalls.h xxhash.h xxh3.h httplib.h; do
   [ -e /usr/include/$header ] && cp /usr/include/$header "$to/include/"
 done
-cp -r /usr/include/openssl "$to/include/"
+cp -r /usr/include/openssl /usr/include/gloo "$to/include/"
 cp /usr/include/"$(gcc -print-multiarch)"/openssl/* "$to/include/openssl/"
 libs=$(dirname "$(find /usr/lib -name libpcre2-8.a | head -n 1)")
 for library in pcre2-8 utf8proc seccomp crypto; do cp "$libs/lib$library.a" "$to/lib/"; done

@@ -27,6 +27,7 @@ apt_packages=(
   build-essential cmake ninja-build ccache git pkg-config python3 python3-dev python3-venv
   libcli11-dev libyaml-cpp-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev
   libpcre2-dev libutf8proc-dev libseccomp-dev libssl-dev libcpp-httplib-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libgloo-dev
 )
 missing=()
 if command -v dpkg-query >/dev/null; then

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <type_traits>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -59,21 +61,46 @@ PackedBatch answers_of(const Examples& examples) {
   return batch;
 }
 
+// Cut so that every rank has a part if there are examples enough; part p is rank (p mod ranks)'s.
+std::vector<Examples> deal(const Examples& examples, int64_t limit, const Ranks* ranks) {
+  if (ranks && ranks->size() > 1) {
+    int64_t tokens = 0;
+    for (const TrainExample* example : examples) tokens += tokens_of(*example);
+    limit = std::min(limit, std::max<int64_t>(1, tokens / ranks->size()));
+  }
+  return cut(examples, limit);
+}
+
+bool is_mine(size_t part, const Ranks* ranks) {
+  return !ranks || static_cast<int64_t>(part) % ranks->size() == ranks->rank();
+}
+
 using LogProbs = std::map<const TrainExample*, std::vector<float>>;
 
-// Log-probabilities of the answers' tokens under base + adapter.
+// Log-probabilities of the answers' tokens under base + adapter. Each rank computes its parts, and all have all.
 LogProbs score_answers(const Weights& weights, const LoraAdapter* adapter, const Examples& answers, double temperature,
-                       int64_t micro_batch_tokens, const std::function<void()>& on_part = {}) {
-  LogProbs out;
-  for (const Examples& part : cut(answers, micro_batch_tokens)) {
-    auto log_probs = forward(weights, adapter, answers_of(part), temperature).log_probs;
-    auto at = log_probs.begin();
-    for (const TrainExample* example : part) {
-      int64_t n = tokens_of(*example) - example->answer_begin;
-      out[example].assign(at, at + n);
-      at += n;
-    }
+                       int64_t micro_batch_tokens, const std::function<void()>& on_part = {}, Ranks* ranks = nullptr) {
+  std::vector<Examples> parts = deal(answers, micro_batch_tokens, ranks);
+  std::string mine;  // The floats of this rank's parts.
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (!is_mine(p, ranks)) continue;
+    auto log_probs = forward(weights, adapter, answers_of(parts[p]), temperature).log_probs;
+    mine.append(reinterpret_cast<const char*>(log_probs.data()), log_probs.size() * sizeof(float));
     if (on_part) on_part();
+  }
+  auto all = ranks ? ranks->gather(mine) : std::vector{std::move(mine)};
+  std::vector<size_t> at(all.size());
+  LogProbs out;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    size_t rank = p % all.size();
+    for (const TrainExample* example : parts[p]) {
+      std::vector<float>& own = out[example];
+      own.resize(static_cast<size_t>(tokens_of(*example) - example->answer_begin));
+      size_t bytes = own.size() * sizeof(float);
+      CHECK(at[rank] + bytes <= all[rank].size()) << "rank " << rank << " scored other answers";
+      if (bytes > 0) std::memcpy(own.data(), all[rank].data() + at[rank], bytes);
+      at[rank] += bytes;
+    }
   }
   return out;
 }
@@ -156,6 +183,7 @@ class Training {
       report.lr = learning_rate(config_.optimizer, constant ? optimizer_->steps_taken() : step, steps);
       policy_.adapter().zero_gradients();
       bool any = gradients(chosen, rng_.at("dropout").at(static_cast<uint64_t>(step)), &report);
+      if (hooks_.ranks) add_up(any, &report);
       if (!std::isfinite(report.loss)) throw not_finite("the loss", step, chosen);
       if (any) {
         report.grad_norm = optimizer_->step(policy_.adapter().gradients(), report.lr);
@@ -170,9 +198,31 @@ class Training {
       if (step == from_update) summary_.first_loss = report.loss;
       summary_.last_loss = report.loss;
       bool further_turns = !hooks_.on_update || hooks_.on_update(report);
-      if (!further_turns || interrupted()) break;
+      bool stops = !further_turns || interrupted();
+      if (hooks_.ranks ? hooks_.ranks->any(stops) : stops) break;
     }
     ::malloc_trim(0);
+  }
+
+  // The update becomes that of all ranks. `any` is the same on each.
+  void add_up(bool any, UpdateReport* report) const {
+    struct Share {
+      double loss;
+      int64_t tokens;
+      PolicyLossMetrics policy;
+    } share{report->loss, report->tokens, report->policy};
+    static_assert(std::is_trivially_copyable_v<Share>);
+    report->loss = 0;
+    report->tokens = 0;
+    report->policy = {};
+    for (const std::string& bytes : hooks_.ranks->gather({reinterpret_cast<const char*>(&share), sizeof share})) {
+      CHECK(bytes.size() == sizeof share) << "a rank of another program";
+      std::memcpy(&share, bytes.data(), sizeof share);
+      report->loss += share.loss;
+      report->tokens += share.tokens;
+      report->policy.add(share.policy);
+    }
+    if (any) hooks_.ranks->sum(policy_.adapter().gradients());
   }
 
   // The last update of a phase is followed by no loss that would tell.
@@ -225,8 +275,9 @@ class Imitation : public Training {
       for (float w : example->weights) total += std::abs(w);
     }
     if (total == 0) return false;
-    auto parts = cut(chosen, config_.micro_batch_tokens);
+    auto parts = deal(chosen, config_.micro_batch_tokens, hooks_.ranks);
     for (size_t p = 0; p < parts.size(); ++p) {
+      if (!is_mine(p, hooks_.ranks)) continue;
       PackedBatch batch;
       for (const TrainExample* example : parts[p]) {
         std::vector<float> weights = example->weights;
@@ -259,7 +310,7 @@ class PolicyGradient : public Training {
 
   void score(const LoraAdapter* adapter, LogProbs* out) const {
     *out = score_answers(policy_.weights(), adapter, usable_, how_.temperature, config_.micro_batch_tokens,
-                         hooks_.on_part);
+                         hooks_.on_part, hooks_.ranks);
   }
 
   bool gradients(const Examples& chosen, const Rng& dropout, UpdateReport* report) override {
@@ -271,7 +322,10 @@ class PolicyGradient : public Training {
       bool none = std::all_of(example->weights.begin(), example->weights.end(), [](float w) { return w == 0; });
       if (!none || loss.kl > 0 || loss.entropy > 0) counted.push_back(example);
     }
-    for (const Examples& part : cut(counted, config_.micro_batch_tokens)) {
+    auto parts = deal(counted, config_.micro_batch_tokens, hooks_.ranks);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (!is_mine(p, hooks_.ranks)) continue;
+      const Examples& part = parts[p];
       PackedBatch batch = answers_of(part);
       Objective objective{how_.temperature, [&](const LossResult& rows, RowGradients* gradients) {
                             return loss_of(part, rows, static_cast<int64_t>(chosen.size()), all_tokens, gradients,

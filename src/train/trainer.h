@@ -11,6 +11,7 @@
 #include "policy/policy.h"
 #include "train/optimizer.h"
 #include "train/policy_loss.h"
+#include "train/ranks.h"
 #include "train/train_example.h"
 
 namespace tritonrl {
@@ -65,6 +66,9 @@ struct TrainHooks {
   OnUpdate on_update;
   // Behind each forward and backward; its work may still be under way on the device.
   std::function<void()> on_part;
+  // Who trains the same policy on the same examples: micro batches are dealt out, gradients and reports are those of
+  // all together. Null = nobody.
+  Ranks* ranks = nullptr;
 
   TrainHooks() = default;
   template <class F, class = std::enable_if_t<std::is_invocable_v<F&, const UpdateReport&>>>
@@ -81,7 +85,9 @@ struct TrainSummary {
 // sum(weight * -log p) / sum(|weight|) over its examples. `optimizer` continues from where it is; null = a fresh one.
 // from_update: so many updates are behind adapter and optimizer already; the rest comes with the same bits (on the CPU)
 // as if there had been no break.
-// Deterministic from rng on the CPU. Throws Error (environment) when loss, gradient or adapter are not finite any more.
+// Deterministic from rng on the CPU, for as many ranks as there are; other numbers of ranks give the same update but
+// for the order of sums (and the adapter's dropout where an update has fewer micro batches than there are ranks).
+// Throws Error (environment) when loss, gradient or adapter are not finite any more.
 TrainSummary train(Policy& policy, const std::vector<TrainExample>& examples, const TrainConfig& config, const Rng& rng,
                    const TrainHooks& hooks = {}, AdamW* optimizer = nullptr, int64_t from_update = 0);
 

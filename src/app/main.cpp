@@ -52,7 +52,8 @@ void wait_passively(char** argv) {
   constexpr const char* kSpins = "GOMP_SPINCOUNT";
   if (!std::getenv(kSpins) && !std::getenv("OMP_WAIT_POLICY")) {
     ::setenv(kSpins, "5000", 1);
-    ::execv("/proc/self/exe", argv);  // Where that is not possible, all is as it was.
+    std::error_code unknown;  // By its own name, which is what `ps` shows.
+    ::execv(std::filesystem::read_symlink("/proc/self/exe", unknown).c_str(), argv);  // Else all is as it was.
   }
   if (const char* spins = std::getenv(kSpins)) log_debug(cat(kSpins, " is ", spins));
 }

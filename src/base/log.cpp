@@ -42,6 +42,12 @@ void set_log_level(LogLevel level) {
   logger()->set_level(levels[static_cast<int>(level)]);
 }
 
+void set_log_speaker(const std::string& name) {
+  auto& terminal = logger()->sinks().front();
+  terminal->set_pattern("%^%L%$ " + name + ": %v");
+  terminal->set_level(spdlog::level::warn);
+}
+
 void set_log_file(const std::string& path) {
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
@@ -71,7 +77,7 @@ Progress::Progress(std::string what, int64_t total, std::string unit, int64_t al
       total_(total),
       already_(already),
       done_(already),
-      terminal_(::isatty(STDERR_FILENO) == 1),
+      terminal_(::isatty(STDERR_FILENO) == 1 && logger()->sinks().front()->should_log(spdlog::level::info)),
       start_(Clock::now()),
       last_print_(start_) {}
 

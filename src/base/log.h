@@ -20,6 +20,9 @@ void log_warn(std::string_view message);
 void log_error(std::string_view message);
 
 void set_log_level(LogLevel level);
+// One of several processes at work together: on the terminal it gives warnings and errors alone, behind this name, and
+// shows no bars.
+void set_log_speaker(const std::string& name);
 // Also writes every line, with time stamps, to this file (appending). Throws Error (environment).
 void set_log_file(const std::string& path);
 

@@ -21,13 +21,14 @@ std::vector<std::string> ids_of(const std::vector<Task>& tasks) {
 }  // namespace
 
 RolloutSource::RolloutSource(RolloutRules rules, fs::path folder, const std::vector<Task>& tasks, TaskSampler& sampler,
-                             const Rng& rng, std::function<Verifier&()> verifier, LimitsOf limits)
+                             const Rng& rng, std::function<Verifier&()> verifier, LimitsOf limits, SharedWork shared)
     : rules_(std::move(rules)),
       folder_(std::move(folder)),
       sampler_(sampler),
       rng_(rng),
       verifier_(std::move(verifier)),
-      limits_(std::move(limits)) {
+      limits_(std::move(limits)),
+      shared_(std::move(shared)) {
   for (const Task& task : tasks) tasks_[task.id] = &task;
 }
 
@@ -47,7 +48,7 @@ std::vector<Task> RolloutSource::next_tasks(int64_t step, int64_t n) {
 RolloutWork RolloutSource::work(int64_t step, int64_t round, const Assignment& what, const Policy& policy) {
   RolloutWork work;
   work.what = cat("rl/step_", step);
-  work.tasks = what.tasks;
+  work.tasks = shared_.mine(what.tasks);
   work.samples = rules_.samples;
   work.sampling = rules_.sampling;
   work.rng = rng_.at(static_cast<uint64_t>(step)).at("rollouts");
@@ -57,7 +58,7 @@ RolloutWork RolloutSource::work(int64_t step, int64_t round, const Assignment& w
   work.limits = limits_(step);
   work.journal = std::make_shared<RolloutJournal>(
       pending(step, round),
-      cat(work.what, " round ", round, " by ", what.policy, " on ", join(ids_of(what.tasks), " ")));
+      cat(work.what, " round ", round, " by ", what.policy, " on ", join(ids_of(work.tasks), " ")));
   if (int64_t found = work.journal->answers_found(); found > 0) {
     log_info(cat(work.what, ": continues after ", found, " answers and ", work.journal->verdicts_found(), " verdicts"));
   }
@@ -77,13 +78,13 @@ Rollouts RolloutSource::roll_out(int64_t step, int64_t round, const std::vector<
   PhaseTimes& times = rollouts.times;
   times.wait_rollout = times.rollout;
   times.wait_verify = times.idle = times.verify_alone;
-  return rollouts;
+  return shared_.put_together(tasks, std::move(rollouts));
 }
 
 void RolloutSource::begin(int64_t step, Policy& policy, const std::string& name) {
   const Assignment& what = assigned_.at(step);
   RolloutWork todo = work(step, 0, what, policy);
-  auto wanted = static_cast<int64_t>(what.tasks.size()) * rules_.samples;
+  auto wanted = static_cast<int64_t>(todo.tasks.size()) * rules_.samples;
   if (what.policy != name && todo.journal->answers_found() < wanted) {
     log_warn(cat(todo.what, ": ", pending(step).string(), " is not whole; what is missing is drawn by ", name,
                  " instead of ", what.policy));
@@ -112,7 +113,7 @@ Rollouts RolloutSource::collect_ahead(int64_t step, Policy& policy, const std::s
   if (step < rules_.steps) {
     times.idle = std::clamp(end - batches_[step + 1]->busy_until(), 0.0, times.wait_verify);
   }
-  return rollouts;
+  return shared_.put_together(assigned_[step].tasks, std::move(rollouts));
 }
 
 Json RolloutSource::ahead(int64_t step) {

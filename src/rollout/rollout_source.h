@@ -23,6 +23,7 @@
 #include "data/tasks/task_sampler.h"
 #include "policy/policy.h"
 #include "rollout/rollout_batch.h"
+#include "rollout/shared_work.h"
 
 namespace tritonrl {
 
@@ -43,9 +44,9 @@ class RolloutSource {
   using LimitsOf = std::function<OwnLimits(int64_t step)>;
 
   // `folder` is where answers are kept, `tasks` are the sampler's. Borrows tasks and sampler. `verifier` is called when
-  // it is needed first.
+  // it is needed first. `shared`: with whom the tasks of a step are shared; everybody then has all samples.
   RolloutSource(RolloutRules rules, std::filesystem::path folder, const std::vector<Task>& tasks, TaskSampler& sampler,
-                const Rng& rng, std::function<Verifier&()> verifier, LimitsOf limits);
+                const Rng& rng, std::function<Verifier&()> verifier, LimitsOf limits, SharedWork shared = {});
   ~RolloutSource();
 
   // The next n tasks, or those that were chosen for that step before.
@@ -83,6 +84,7 @@ class RolloutSource {
   const Rng rng_;
   std::function<Verifier&()> verifier_;
   LimitsOf limits_;
+  const SharedWork shared_;
   std::map<int64_t, Assignment> assigned_;  // Of steps that were begun, or recorded as such.
   std::map<int64_t, std::unique_ptr<RolloutBatch>> batches_;
 };

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/process/interrupt.h"
 #include "base/text.h"
 
 namespace tritonrl {
@@ -74,6 +75,8 @@ Ranks::Place Ranks::place() {
   place.rank = number(slurm ? "SLURM_PROCID" : "RANK", 0, place.size - 1);
   const char* local = slurm ? "SLURM_LOCALID" : "LOCAL_RANK";
   place.local = number(local, 0, place.size - 1);
+  const char* locals = slurm ? "SLURM_NTASKS_PER_NODE" : "LOCAL_WORLD_SIZE";
+  place.locals = variable(locals) ? number(locals, 1, place.size) : place.size;
   auto address = variable("MASTER_ADDR");
   if (!address) throw usage_error(cat(size, "=", place.size, " without MASTER_ADDR"), "environment", kLaunchers);
   place.address = *address;
@@ -118,6 +121,7 @@ void Ranks::together(const char* what, const F& work) {
   try {
     work(*backend_->group);
   } catch (const std::exception& error) {
+    if (interrupted()) throw Interrupted();
     throw environment_error(cat("rank ", rank(), " lost the others while ", what, ": ", message_of(error)), "",
                             "the rank that failed first says why in its own output; the same command continues");
   }
@@ -130,7 +134,7 @@ void Ranks::sum(std::vector<at::Tensor> tensors) {
   for (size_t begin = 0, end = 0; begin < tensors.size(); begin = end) {
     int64_t floats = 0;
     for (; end < tensors.size() && (end == begin || floats + tensors[end].numel() <= kBlock); ++end) {
-      CHECK(tensors[end].is_cpu() && tensors[end].is_contiguous() && tensors[end].scalar_type() == at::kFloat);
+      CHECK(tensors[end].is_contiguous() && tensors[end].scalar_type() == at::kFloat);
       floats += tensors[end].numel();
     }
     if (!block.defined() || block.numel() < floats) block = at::empty({std::max(floats, kBlock / 16)}, at::kFloat);
@@ -174,6 +178,21 @@ std::vector<std::string> Ranks::gather(std::string_view mine) {
     for (size_t r = 0; r < all; ++r) {
       out[r].assign(static_cast<const char*>(bytes[r].data_ptr()), static_cast<size_t>(lengths[r].item<int64_t>()));
     }
+  });
+  return out;
+}
+
+std::string Ranks::from_first(std::string_view first) {
+  if (!backend_) return std::string(first);
+  std::string out;
+  together("waiting for rank 0", [&](c10d::Backend& group) {
+    std::vector<at::Tensor> length = {at::full({1}, static_cast<int64_t>(first.size()), at::kLong)};
+    group.broadcast(length)->wait();
+    out.resize(static_cast<size_t>(length[0].item<int64_t>()));
+    if (out.empty()) return;
+    if (this->first()) std::copy(first.begin(), first.end(), out.begin());
+    std::vector<at::Tensor> bytes = {at::from_blob(out.data(), {static_cast<int64_t>(out.size())}, at::kByte)};
+    group.broadcast(bytes)->wait();
   });
   return out;
 }

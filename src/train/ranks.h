@@ -10,7 +10,8 @@
 //   ranks->sum(gradient);                               // of all ranks, the same bits everywhere
 //
 // All calls are collective: every rank makes the same ones in the same order, and each blocks until all have.
-// Throws Error (environment) when another rank is gone or does not answer. Thread rule: one thread at a time.
+// Throws Error (environment) when another rank is gone or does not answer; Interrupted where this one was asked to
+// stop. Thread rule: one thread at a time.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -28,7 +29,8 @@ class Ranks {
  public:
   struct Place {
     int64_t rank = 0, size = 1;
-    int64_t local = 0;    // Of the ranks on this machine: which GPU is this one's.
+    int64_t local = 0;    // Of the ranks on this machine: which GPU is this one's,
+    int64_t locals = 1;   // ... and how many these are.
     std::string address;  // Where rank 0 (or torchrun's agent) listens.
     int64_t port = 0;
     bool agent = false;  // torchrun's agent holds the store.
@@ -47,11 +49,15 @@ class Ranks {
 
   int64_t rank() const { return place_.rank; }
   int64_t size() const { return place_.size; }
+  int64_t on_this_machine() const { return place_.locals; }
   bool first() const { return place_.rank == 0; }
 
-  // Adds up float tensors of the same shapes over all ranks, in place, in blocks of 64 MiB. Contiguous, on the CPU.
+  // Adds up float tensors of the same shapes over all ranks, in place, in blocks of 64 MiB. Contiguous; those of a GPU
+  // go by way of the processor.
   void sum(std::vector<at::Tensor> tensors);
   bool any(bool mine);
+  // What rank 0 has. The others give nothing.
+  std::string from_first(std::string_view first);
   // What every rank has, in the order of the ranks.
   std::vector<std::string> gather(std::string_view mine);
   // Throws Error (usage) that names the first rank whose value is not rank 0's, on every rank. `what`: "the config".

@@ -125,7 +125,7 @@ TEST(Ranks, OneThatLeavesIsNoticedByTheOthers) {
 }
 
 TEST(Ranks, WhoIsNotThereInTimeIsWaitedForNoLonger) {
-  Ranks::Place place{0, 2, 0, "127.0.0.1", free_port(), false, "test"};
+  Ranks::Place place{0, 2, 0, 2, "127.0.0.1", free_port(), false, "test"};
   try {
     Ranks::join(place, std::chrono::seconds(1));
     FAIL() << "met nobody";
@@ -140,9 +140,9 @@ class Environment : public testing::Test {
  protected:
   ~Environment() override { set({}); }
   static void set(const std::map<std::string, std::string>& values) {
-    for (const char* name :
-         {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "SLURM_LOCALID",
-          "SLURM_STEP_NUM_TASKS", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RESTART_COUNT"}) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID",
+                             "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", "LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE",
+                             "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RESTART_COUNT"}) {
       ::unsetenv(name);
     }
     for (const auto& [name, value] : values) ::setenv(name.c_str(), value.c_str(), 1);

@@ -210,7 +210,8 @@ class Training {
       double loss;
       int64_t tokens;
       PolicyLossMetrics policy;
-    } share{report->loss, report->tokens, report->policy};
+      bool stops;  // Was that rank asked to?
+    } share{report->loss, report->tokens, report->policy, interrupted()};
     static_assert(std::is_trivially_copyable_v<Share>);
     report->loss = 0;
     report->tokens = 0;
@@ -221,6 +222,7 @@ class Training {
       report->loss += share.loss;
       report->tokens += share.tokens;
       report->policy.add(share.policy);
+      if (share.stops) interrupt();
     }
     if (any) hooks_.ranks->sum(policy_.adapter().gradients());
   }

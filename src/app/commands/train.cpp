@@ -7,6 +7,7 @@
 #include "app/commands/commands.h"
 #include "app/train/checkpoints.h"
 #include "app/train/pipeline.h"
+#include "app/train/rank_run.h"
 #include "base/log.h"
 #include "report/report.h"
 
@@ -34,18 +35,38 @@ Config ConfigArguments::load() const {
   return config;
 }
 
+namespace {
+
+struct TrainArguments {
+  ConfigArguments config;
+  bool dry_run = false, explain = false, overwrite = false;
+  int64_t ranks = 1;
+
+  // What a rank is started with.
+  std::vector<std::string> of_a_rank() const {
+    std::vector<std::string> words = {"train"};
+    words.insert(words.end(), config.files.begin(), config.files.end());
+    for (const std::string& set : config.sets) words.insert(words.end(), {"--set", set});
+    if (overwrite) words.push_back("--overwrite");
+    if (config.weaker) words.push_back("--allow-weaker-sandbox");
+    return words;
+  }
+};
+
+}  // namespace
+
 void add_train(CLI::App& app, Run& run, const std::string& command_line) {
   auto* command = app.add_subcommand("train", "the main job: SFT -> RL -> evaluation -> report, from one YAML file");
-  struct TrainArguments {
-    ConfigArguments config;
-    bool dry_run = false, explain = false, overwrite = false;
-  };
   auto arguments = std::make_shared<TrainArguments>();
   arguments->config.add_to(*command);
   command->add_flag("--dry-run", arguments->dry_run, "print the resolved config and stop");
   command->add_flag("--explain", arguments->explain,
                     "print every key with its meaning and stop; with the name of an algorithm only the keys it has");
   command->add_flag("--overwrite", arguments->overwrite, "start anew where the run directory holds another run");
+  command
+      ->add_option("--ranks,--gpus", arguments->ranks,
+                   "train by so many processes on this machine, each with a GPU of its own where there are some")
+      ->check(CLI::Range(1, 1024));
   arguments->config.add_weaker_to(*command);
   command->callback([=, &run] {
     run = [=] {
@@ -67,7 +88,9 @@ void add_train(CLI::App& app, Run& run, const std::string& command_line) {
         std::cout << to_yaml(config, arguments->explain);
         return 0;
       }
+      if (arguments->ranks > 1) return start_ranks(arguments->ranks, arguments->of_a_rank());
       auto folder = run_training(config, {arguments->overwrite, command_line});
+      if (Ranks::place().rank > 0) return 0;
       std::cout << "results:  " << (folder / "results.json").string()
                 << "\nreport:   " << (folder / "report.html").string() << "\n";
       return 0;

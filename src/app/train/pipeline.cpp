@@ -11,6 +11,7 @@
 #include "app/preflight.h"
 #include "app/train/checkpoints.h"
 #include "app/train/fine_tuning.h"
+#include "app/train/rank_run.h"
 #include "app/train/reinforcement.h"
 #include "app/train/trained_policy.h"
 #include "app/train/training_check.h"
@@ -35,12 +36,17 @@ constexpr int64_t kProbe = 2000;
 
 class Pipeline {
  public:
-  Pipeline(const Config& config, const TrainOptions& options)
+  Pipeline(const Config& config, const TrainOptions& options, Ranks& ranks)
       : config_(config),
-        run_(RunDir::open(fs::path(config.run.folder) / config.run.name, to_yaml(config), options.overwrite)),
+        ranks_(ranks),
+        run_(open_run(config, options.overwrite, ranks)),
         rng_(static_cast<uint64_t>(config.run.seed)),
-        checkpoints_(config.checkpoint, run_),
-        policy_(config_, run_, checkpoints_, rng_) {
+        checkpoints_(ranks.first() ? config.checkpoint : CheckpointConfig{}, run_),
+        policy_(config_, run_, checkpoints_, ranks_, rng_) {
+    share_processors(ranks, &config_.verify);
+    if (ranks.size() > 1) {
+      shared_ = {ranks.rank(), ranks.size(), [this](std::string_view mine) { return ranks_.gather(mine); }};
+    }
     set_log_file(run_ / "log.txt");
     Json env = environment();
     env["command"] = options.command_line;
@@ -50,7 +56,8 @@ class Pipeline {
   fs::path run() {
     log_info("run directory: " + run_.path().string());
     checkpoints_.resume();
-    if (!config_.run.start_from.empty()) take_over(config_.run.start_from);
+    if (!config_.run.start_from.empty() && ranks_.first()) take_over(config_.run.start_from);
+    share_run(run_, ranks_);
     prepare_tasks();
     if (config_.rl.steps > 0) config_.data.sampler.make(splits_.rl);  // What it cannot sample from ends the run now.
     evaluate("base", 0);
@@ -61,9 +68,9 @@ class Pipeline {
     if (config_.rl.steps > 0) {
       reinforce();
       evaluate("rl", config_.rl.steps);
-      if (config_.rl.audit) audit();
+      if (config_.rl.audit && ranks_.first()) audit();
     }
-    report();
+    if (ranks_.first()) report();
     checkpoints_.finish();
     return run_.path();
   }
@@ -210,10 +217,15 @@ class Pipeline {
     std::set<std::string> failed;
     std::vector<Verdict> verdicts;
     {
-      Progress bar("data: verifying solutions", static_cast<int64_t>(asked.size()), "solutions");
-      verdicts = verifier().verify_solutions(asked, [&](int64_t done) { bar.update(done); });
+      std::vector<const Task*> mine;
+      for (auto i = static_cast<size_t>(ranks_.rank()); i < asked.size(); i += static_cast<size_t>(ranks_.size())) {
+        mine.push_back(asked[i]);
+      }
+      Progress bar("data: verifying solutions", static_cast<int64_t>(mine.size()), "solutions");
+      verdicts = verifier().verify_solutions(mine, [&](int64_t done) { bar.update(done); });
     }
     if (interrupted()) throw Interrupted();
+    verdicts = shared_.put_together(asked.size(), verdicts);
     for (size_t i = 0; i < asked.size(); ++i) {
       write_verdict(run_, verdicts[i], "data");
       if (verdicts[i].correct()) continue;
@@ -256,12 +268,15 @@ class Pipeline {
       return load_records(file);
     }
     policy_.attach(model);
-    RolloutJournal journal(pending, phase);
+    // Another number of ranks deals out other shares.
+    std::string share = ranks_.size() == 1 ? "" : cat(", share ", ranks_.rank(), " of ", ranks_.size());
+    RolloutJournal journal(pending, phase + share);
     Rng rng = Rng(static_cast<uint64_t>(config_.eval.seed)).at("eval");
     Rollouts rollouts = with_memory_advice(phase, "policy.slots or eval.sampling.max_new_tokens", [&] {
-      return hold_conversations(policy_.get().snapshot(), eval_verifier(), splits_.heldout, config_.eval.samples,
-                                config_.eval.sampling, rng, eval_turns(config_),
-                                {phase, should_stream(config_.eval.stream, policy_.get()), &journal});
+      Rollouts own = hold_conversations(policy_.get().snapshot(), eval_verifier(), shared_.mine(splits_.heldout),
+                                        config_.eval.samples, config_.eval.sampling, rng, eval_turns(config_),
+                                        {phase, should_stream(config_.eval.stream, policy_.get()), &journal});
+      return shared_.put_together(splits_.heldout, std::move(own));
     });
     for (const Group& group : rollouts.groups) {
       for (const Sample& sample : group.samples) {
@@ -332,8 +347,9 @@ class Pipeline {
   // ---------------------------------------------------------------------------------------------------------- training
 
   void reinforce() {
-    Reinforcement rl(config_, run_, checkpoints_, policy_, splits_.rl, rng_.at("rl"),
-                     [this]() -> Verifier& { return verifier(); });
+    Reinforcement rl(
+        config_, run_, checkpoints_, policy_, splits_.rl, rng_.at("rl"), [this]() -> Verifier& { return verifier(); },
+        shared_);
     for (int64_t step = 1; step <= config_.rl.steps; ++step) {
       rl.step(step);
       int64_t every = config_.eval.every;
@@ -409,6 +425,8 @@ class Pipeline {
   Verifier& eval_verifier() { return verifier(/*full=*/true); }
 
   Config config_;
+  Ranks& ranks_;
+  SharedWork shared_;
   RunDir run_;
   Rng rng_;
   Checkpoints checkpoints_;
@@ -424,8 +442,11 @@ class Pipeline {
 }  // namespace
 
 fs::path run_training(const Config& config, const TrainOptions& options) {
+  Ranks::Place place = Ranks::place();
+  take_place(place, config);
   check_can_start(config);
-  return Pipeline(config, options).run();
+  auto ranks = Ranks::join(place);
+  return Pipeline(config, options, *ranks).run();
 }
 
 }  // namespace tritonrl

@@ -15,7 +15,8 @@
 namespace tritonrl {
 
 Reinforcement::Reinforcement(const Config& config, RunDir& run, Checkpoints& checkpoints, TrainedPolicy& policy,
-                             const std::vector<Task>& tasks, const Rng& rng, std::function<Verifier&()> verifier)
+                             const std::vector<Task>& tasks, const Rng& rng, std::function<Verifier&()> verifier,
+                             SharedWork shared)
     : config_(config),
       run_(run),
       checkpoints_(checkpoints),
@@ -25,8 +26,9 @@ Reinforcement::Reinforcement(const Config& config, RunDir& run, Checkpoints& che
       sampler_(config.data.sampler.make(tasks)),
       credit_(make_credit(config.rl)),
       late_(make_late_limits(config)),
-      source_(rollout_rules(config), run / "rollouts", tasks, *sampler_, rng, verifier_,
-              [this](int64_t step) { return late_.of_step(step); }) {}
+      source_(
+          rollout_rules(config), run / "rollouts", tasks, *sampler_, rng, verifier_,
+          [this](int64_t step) { return late_.of_step(step); }, std::move(shared)) {}
 
 void Reinforcement::step(int64_t step) {
   std::string phase = cat("rl/step_", step);

@@ -19,7 +19,7 @@ class Reinforcement {
  public:
   // `tasks` are those to learn on. Borrows all but `rng`. `verifier` is called when it is needed first.
   Reinforcement(const Config& config, RunDir& run, Checkpoints& checkpoints, TrainedPolicy& policy,
-                const std::vector<Task>& tasks, const Rng& rng, std::function<Verifier&()> verifier);
+                const std::vector<Task>& tasks, const Rng& rng, std::function<Verifier&()> verifier, SharedWork shared);
 
   // The phase rl/step_N, from 1, one after the other; takes up its state where it is done. Throws Interrupted when
   // asked to stop.

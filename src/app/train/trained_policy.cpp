@@ -16,8 +16,8 @@ namespace tritonrl {
 
 namespace fs = std::filesystem;
 
-TrainedPolicy::TrainedPolicy(const Config& config, RunDir& run, Checkpoints& checkpoints, const Rng& rng)
-    : config_(config), run_(run), checkpoints_(checkpoints), rng_(rng) {}
+TrainedPolicy::TrainedPolicy(const Config& config, RunDir& run, Checkpoints& checkpoints, Ranks& ranks, const Rng& rng)
+    : config_(config), run_(run), checkpoints_(checkpoints), ranks_(ranks), rng_(rng) {}
 
 Policy& TrainedPolicy::get() {
   if (!policy_) {
@@ -47,7 +47,26 @@ LoraAdapter TrainedPolicy::fresh() {
   return adapter;
 }
 
+// Rank 0's checkpoint to the other ranks, one file after the other.
+void TrainedPolicy::fetch(const std::string& name) {
+  if (ranks_.size() == 1) return;
+  fs::path folder = checkpoints_.path(name);
+  std::vector<std::string> files;
+  if (ranks_.first() && fs::exists(folder)) {
+    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path().filename().string());
+  }
+  files = split(ranks_.from_first(join(files, "\n")), '\n');
+  if (!ranks_.first()) fs::remove_all(folder);
+  if (!ranks_.first()) fs::create_directories(folder);
+  for (const std::string& file : files) {
+    if (file.empty()) continue;
+    std::string bytes = ranks_.from_first(ranks_.first() ? read_file(folder / file) : "");
+    if (!ranks_.first()) write_file(folder / file, bytes);
+  }
+}
+
 LoraAdapter TrainedPolicy::load(const std::string& name) {
+  fetch(name);
   check_checkpoint(checkpoints_.path(name), model_folder());
   return LoraAdapter::load(checkpoints_.path(name).string(), get().weights());
 }
@@ -70,6 +89,8 @@ void TrainedPolicy::attach(std::string name) {
 }
 
 void TrainedPolicy::save(const std::string& name, const AdamW* optimizer) {
+  name_ = name;
+  if (!ranks_.first()) return;
   checkpoints_.save(name, model_folder(), [&](const fs::path& folder) {
     get().adapter().save(folder.string(), model_folder().string());
     for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
@@ -78,7 +99,6 @@ void TrainedPolicy::save(const std::string& name, const AdamW* optimizer) {
     }
     if (optimizer) optimizer->save((folder / "optimizer.safetensors").string());
   });
-  name_ = name;
 }
 
 AdamW& TrainedPolicy::optimizer() {
@@ -125,6 +145,7 @@ TrainSummary TrainedPolicy::train_on(const std::vector<TrainExample>& examples, 
     if (how.after) how.after(r);
     return true;
   };
+  if (ranks_.size() > 1) hooks.ranks = &ranks_;
   if (how.device) {
     hooks.on_part = [&] {
       wait_for(get().weights().device);

@@ -16,13 +16,15 @@
 #include "app/train/checkpoints.h"
 #include "base/files/run_dir.h"
 #include "base/process/shared_device.h"
+#include "train/ranks.h"
 
 namespace tritonrl {
 
 class TrainedPolicy {
  public:
-  // Borrows all of them.
-  TrainedPolicy(const Config& config, RunDir& run, Checkpoints& checkpoints, const Rng& rng);
+  // Borrows all of them. Where there are several ranks, all of them call load and what trains; checkpoints are written
+  // by the first alone and brought to the others as they need them.
+  TrainedPolicy(const Config& config, RunDir& run, Checkpoints& checkpoints, Ranks& ranks, const Rng& rng);
 
   Policy& get();
   // The policy becomes the one of that name; "rl" = that of the last step.
@@ -68,10 +70,12 @@ class TrainedPolicy {
 
  private:
   std::filesystem::path model_folder();
+  void fetch(const std::string& name);
 
   const Config& config_;
   RunDir& run_;
   Checkpoints& checkpoints_;
+  Ranks& ranks_;
   Rng rng_;
   std::optional<Policy> policy_;
   std::optional<AdamW> optimizer_;        // Of the attached adapter, where it is kept over steps.

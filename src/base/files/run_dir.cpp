@@ -78,6 +78,11 @@ void RunDir::mark_done(const std::string& phase, Json data) {
   write_file(path_ / "state.json", state_.dump(2) + "\n");
 }
 
+void RunDir::adopt(Json state) {
+  state_ = std::move(state);
+  write_file(path_ / "state.json", state_.dump(2) + "\n");
+}
+
 void RunDir::note(const std::string& name, Json value) {
   if (noted(name) == value) return;
   state_[name] = std::move(value);

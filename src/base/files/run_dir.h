@@ -36,6 +36,10 @@ class RunDir {
   // Records that a phase is complete. Atomic.
   void mark_done(const std::string& phase, Json data = Json::object());
 
+  // All that is recorded; and that another process's record takes its place. Atomic.
+  const Json& state() const { return state_; }
+  void adopt(Json state);
+
   // A fact about the whole run, beside the phases. Atomic; writes nothing where it is as before.
   void note(const std::string& name, Json value);
   Json noted(const std::string& name) const;  // Null when it never was.

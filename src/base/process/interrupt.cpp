@@ -43,6 +43,8 @@ void handle_interrupts() {
   ::sigaction(SIGALRM, &action, nullptr);
 }
 
+void interrupt() { asked = 1; }
+
 bool interrupted() { return asked != 0; }
 
 }  // namespace tritonrl

@@ -8,6 +8,8 @@ namespace tritonrl {
 
 // Installs the handlers. Called once, in main.
 void handle_interrupts();
+// As if someone had asked: another process of the same job was.
+void interrupt();
 // Has someone asked to stop? Cheap; for loops.
 bool interrupted();
 // Thrown where there is nothing left to return; main ends with exit code 130.

@@ -6,10 +6,10 @@
 //   stream->finish();                                      // waits for all of them
 //
 // Candidates with the same task and text are verified once, whenever they come: `on_verdict` gets a copy with its own
-// id for each. What verdict a candidate gets does not depend on the order or on what else is submitted. Where the verifier
-// itself failed, as for memory that others held, it is asked once more, when all else is done and one at a time.
-// Thread rule: submit and finish from one thread. `on_verdict` is called from the workers' threads and from submit, one
-// call at a time; it must not call the stream.
+// id for each. What verdict a candidate gets does not depend on the order or on what else is submitted. Where the
+// verifier itself failed, as for memory that others held, it is asked once more, when all else is done and one at a
+// time. Thread rule: submit and finish from one thread. `on_verdict` is called from the workers' threads and from
+// submit, one call at a time; it must not call the stream.
 #pragma once
 
 #include <condition_variable>

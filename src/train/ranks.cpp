@@ -17,12 +17,15 @@
 #include "base/error.h"
 #include "base/process/interrupt.h"
 #include "base/text.h"
+#include "model/cuda/module.h"
 
 namespace tritonrl {
 
 struct Ranks::Backend {
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::Backend> group;
+  c10::intrusive_ptr<c10d::Backend> gpus;  // NCCL's, once tensors of a GPU were to be added up; null = it is not there.
+  bool asked_for_gpus = false;
 };
 
 namespace {
@@ -127,9 +130,28 @@ void Ranks::together(const char* what, const F& work) {
   }
 }
 
+// Can tensors on `device` be added up there? All ranks find the same.
+bool Ranks::between_gpus(const at::Device& device) {
+  if (device.is_cpu()) return false;
+  if (backend_->asked_for_gpus) return backend_->gpus.defined();
+  backend_->asked_for_gpus = true;
+  using Make = c10d::Backend*(c10d::Store*, int, int, int8_t);
+  auto* make = reinterpret_cast<Make*>(cuda::module_symbol("libtritonrl_nccl.so", "tritonrl_nccl_group",
+                                                           "gradients go by way of the processor, which is slower"));
+  if (any(!make)) return false;
+  together("making NCCL's group", [&](c10d::Backend&) {
+    auto store = c10::make_intrusive<c10d::PrefixStore>("nccl", backend_->store);
+    auto* made = make(store.get(), static_cast<int>(rank()), static_cast<int>(size()), device.index());
+    backend_->gpus = c10::intrusive_ptr<c10d::Backend>::reclaim(made);
+  });
+  return true;
+}
+
 void Ranks::sum(std::vector<at::Tensor> tensors) {
-  if (!backend_) return;
+  if (!backend_ || tensors.empty()) return;
   at::InferenceMode no_autograd;
+  bool on_gpus = between_gpus(tensors.front().device());
+  auto options = at::TensorOptions(at::kFloat).device(on_gpus ? tensors.front().device() : at::Device(at::kCPU));
   at::Tensor block;
   for (size_t begin = 0, end = 0; begin < tensors.size(); begin = end) {
     int64_t floats = 0;
@@ -137,7 +159,7 @@ void Ranks::sum(std::vector<at::Tensor> tensors) {
       CHECK(tensors[end].is_contiguous() && tensors[end].scalar_type() == at::kFloat);
       floats += tensors[end].numel();
     }
-    if (!block.defined() || block.numel() < floats) block = at::empty({std::max(floats, kBlock / 16)}, at::kFloat);
+    if (!block.defined() || block.numel() < floats) block = at::empty({std::max(floats, kBlock / 16)}, options);
     std::vector<at::Tensor> flat = {block.slice(0, 0, floats)};
     auto each = [&](const auto& move) {
       for (size_t i = begin, at = 0; i < end; at += static_cast<size_t>(tensors[i].numel()), ++i) {
@@ -145,7 +167,8 @@ void Ranks::sum(std::vector<at::Tensor> tensors) {
       }
     };
     each([](at::Tensor own, at::Tensor part) { part.copy_(own); });
-    together("adding up gradients", [&](c10d::Backend& group) { group.allreduce(flat)->wait(); });
+    together("adding up gradients",
+             [&](c10d::Backend& group) { (on_gpus ? *backend_->gpus : group).allreduce(flat)->wait(); });
     each([](at::Tensor own, at::Tensor part) { own.copy_(part); });
   }
 }

@@ -4,7 +4,7 @@
 // Every rank runs the same program on the same config and holds the same policy; what differs is which micro batches it
 // computes. Gradients are summed over all, so that each takes the same step. Who starts the processes is torchrun's,
 // Slurm's or a launcher's business: they say in the environment who is who. Meeting and talking are c10d's: a TCPStore,
-// Gloo between processors.
+// Gloo between processors, NCCL between GPUs.
 //
 //   auto ranks = Ranks::join(Ranks::place());           // blocks until all are there
 //   ranks->sum(gradient);                               // of all ranks, the same bits everywhere
@@ -52,8 +52,8 @@ class Ranks {
   int64_t on_this_machine() const { return place_.locals; }
   bool first() const { return place_.rank == 0; }
 
-  // Adds up float tensors of the same shapes over all ranks, in place, in blocks of 64 MiB. Contiguous; those of a GPU
-  // go by way of the processor.
+  // Adds up float tensors of the same shapes over all ranks, in place, in blocks of 64 MiB. Contiguous; all on
+  // one device.
   void sum(std::vector<at::Tensor> tensors);
   bool any(bool mine);
   // What rank 0 has. The others give nothing.
@@ -69,6 +69,7 @@ class Ranks {
   Ranks(Place place, std::unique_ptr<Backend> backend);
   template <class F>
   void together(const char* what, const F& work);
+  bool between_gpus(const at::Device& device);
 
   const Place place_;
   std::unique_ptr<Backend> backend_;  // Null: a single rank.

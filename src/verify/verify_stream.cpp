@@ -108,7 +108,7 @@ void VerifyStream::work() {
     lock.lock();
     --under_way_;
     if (problem_) return;
-    if (verdict->is_harness_fault() && !last) {
+    if (verdict->finding().rule() == Rule::kVerifierMemory && !last) {
       again_.push_back(&group);
       continue;
     }

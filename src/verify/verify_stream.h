@@ -7,9 +7,10 @@
 //
 // Candidates with the same task and text are verified once, whenever they come: `on_verdict` gets a copy with its own
 // id for each. What verdict a candidate gets does not depend on the order or on what else is submitted. Where the
-// verifier itself failed, as for memory that others held, it is asked once more, when all else is done and one at a
-// time. Thread rule: submit and finish from one thread. `on_verdict` is called from the workers' threads and from
-// submit, one call at a time; it must not call the stream.
+// memory of others left the verifier too little (Rule::kVerifierMemory), it is asked once more, when all else is done
+// and one at a time.
+// Thread rule: submit and finish from one thread. `on_verdict` is called from the workers' threads and from submit, one
+// call at a time; it must not call the stream.
 #pragma once
 
 #include <condition_variable>
@@ -67,7 +68,7 @@ class VerifyStream {
   std::condition_variable wake_;
   std::map<std::string, std::unique_ptr<Group>> groups_;  // By identity.
   std::deque<Group*> queue_;
-  std::deque<Group*> again_;  // On which the verifier failed once.
+  std::deque<Group*> again_;  // For which the verifier had too little memory.
   int64_t idle_ = 0;          // Workers that wait for a candidate.
   int64_t under_way_ = 0;     // Workers that verify one.
   int64_t undone_ = 0;        // Groups without a verdict.

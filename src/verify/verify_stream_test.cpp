@@ -108,7 +108,7 @@ TEST(VerifyStream, SpareWorkersWaitForTheLastCandidate) {
   EXPECT_EQ(most, 3);
 }
 
-TEST(VerifyStream, WhereTheVerifierFailsItIsAskedOnceMoreWhenAllElseIsDone) {
+TEST(VerifyStream, WhereMemoryIsShortTheVerifierIsAskedOnceMoreWhenAllElseIsDone) {
   std::mutex mutex;
   std::map<std::string, int> asked;
   std::vector<std::string> order;
@@ -126,13 +126,20 @@ TEST(VerifyStream, WhereTheVerifierFailsItIsAskedOnceMoreWhenAllElseIsDone) {
     --now;
     Verdict verdict = verdict_of(one);
     bool fails = one.text == "always" || ((one.text == "once" || one.text == "early") && times == 1);
-    if (fails) verdict.outcome = Outcome::kHarnessFault;
+    if (fails) {
+      verdict.outcome = Outcome::kHarnessFault;
+      verdict.stages = {{Stage::kExtract, 0, {Rule::kVerifierMemory}}};
+    }
+    if (one.text == "lost") {
+      verdict.outcome = Outcome::kHarnessFault;
+      verdict.stages = {{Stage::kExtract, 0, {Rule::kVerifierFailed}}};
+    }
     return verdict;
   };
   std::vector<std::vector<Outcome>> seen(12);
   VerifyStream stream(
       verify, [&](size_t tag, Verdict verdict) { seen[tag].push_back(verdict.outcome); }, 4, 1);
-  const char* texts[] = {"early", "a", "always", "b", "once", "c", "once", "d", "e", "f", "g", "always"};
+  const char* texts[] = {"early", "a", "always", "b", "once", "c", "once", "d", "e", "f", "lost", "always"};
   for (size_t i = 0; i < 12; ++i) stream.submit(i, candidate(cat("c", i), texts[i]));
   EXPECT_TRUE(comes_true([&] {
     std::lock_guard lock(mutex);
@@ -140,7 +147,7 @@ TEST(VerifyStream, WhereTheVerifierFailsItIsAskedOnceMoreWhenAllElseIsDone) {
   }));
   stream.finish();
   for (size_t i = 0; i < 12; ++i) {
-    bool fault = texts[i] == std::string("always");
+    bool fault = texts[i] == std::string("always") || texts[i] == std::string("lost");
     ASSERT_EQ(seen[i].size(), 1u) << texts[i];
     EXPECT_EQ(seen[i][0] == Outcome::kHarnessFault, fault) << texts[i];
   }
@@ -148,6 +155,7 @@ TEST(VerifyStream, WhereTheVerifierFailsItIsAskedOnceMoreWhenAllElseIsDone) {
   EXPECT_EQ(asked["once"], 2);
   EXPECT_EQ(asked["early"], 2);
   EXPECT_EQ(asked["a"], 1);
+  EXPECT_EQ(asked["lost"], 1) << "memory was not in its way";
   EXPECT_EQ(most_again, 1) << "others beside it";
   for (size_t i = 0; i < 10; ++i) EXPECT_EQ(order[i].back(), '1') << "again before all else was done";
 }

@@ -306,6 +306,10 @@ JudgeAnswer JudgeLease::ask_in_turn(const Json& question, const std::string& pay
     const double begins = now_s();
     JudgeAnswer answer = ask(what, payload, seconds);
     answer.waited_s = begins - came;
+    bool short_of_memory = !answer.lost && answer.body.value("short_of_memory", false);
+    if (short_of_memory && answer.finding.outcome() == Outcome::kHarnessFault) {
+      answer.finding.told.rule = Rule::kVerifierMemory;
+    }
     return answer;
   };
   {

@@ -86,7 +86,8 @@ Finding Execution::unusable(const std::string& why) {
 Finding Execution::end(const JudgeAnswer& answer) {
   lost_ |= answer.lost;
   if (!answer.ended.empty()) tools_.references->blame(reference_->key, answer.ended);
-  if (answer.body.contains("reference_failed")) return unusable(answer.body.value("why", ""));
+  bool memory = answer.finding.rule() == Rule::kVerifierMemory;  // Which others may give back.
+  if (answer.body.contains("reference_failed") && !memory) return unusable(answer.body.value("why", ""));
   return answer.finding;
 }
 

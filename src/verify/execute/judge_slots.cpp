@@ -307,7 +307,7 @@ JudgeAnswer JudgeLease::ask_in_turn(const Json& question, const std::string& pay
     JudgeAnswer answer = ask(what, payload, seconds);
     answer.waited_s = begins - came;
     bool short_of_memory = !answer.lost && answer.body.value("short_of_memory", false);
-    if (short_of_memory && answer.finding.outcome() == Outcome::kHarnessFault) {
+    if (short_of_memory && slots_->slots_[slot_]->on->is_gpu && answer.finding.outcome() == Outcome::kHarnessFault) {
       answer.finding.told.rule = Rule::kVerifierMemory;
     }
     return answer;

@@ -199,7 +199,11 @@ class Training {
       summary_.last_loss = report.loss;
       bool further_turns = !hooks_.on_update || hooks_.on_update(report);
       bool stops = !further_turns || interrupted();
-      if (hooks_.ranks ? hooks_.ranks->any(stops) : stops) break;
+      if (hooks_.ranks && hooks_.ranks->any(stops)) {
+        stops = true;
+        interrupt();  // Nobody may take the phase for whole.
+      }
+      if (stops) break;
     }
     ::malloc_trim(0);
   }

@@ -59,6 +59,7 @@ class Pipeline {
     if (!config_.run.start_from.empty() && ranks_.first()) take_over(config_.run.start_from);
     share_run(run_, ranks_);
     prepare_tasks();
+    compare_tasks();
     if (config_.rl.steps > 0) config_.data.sampler.make(splits_.rl);  // What it cannot sample from ends the run now.
     evaluate("base", 0);
     if (config_.sft.enabled) {
@@ -142,6 +143,16 @@ class Pipeline {
     run_.mark_done(
         "data",
         {{"train", kept}, {"train_before_verification", before}, {"wrong", wrong}, {"seconds", now_s() - start}});
+  }
+
+  // Answers are put together by their places in the list of tasks.
+  void compare_tasks() {
+    if (ranks_.size() == 1) return;
+    std::string all;
+    for (const auto* tasks : {&splits_.train, &splits_.rl, &splits_.heldout}) {
+      for (const Task& task : *tasks) all += cat(task.id, "\n", content_hash(task.source), content_hash(task.solution));
+    }
+    ranks_.require_same("tasks", content_hash(all), "the files that data and eval name must be the same everywhere");
   }
 
   bool streams() const { return config_.sft.enabled && config_.data.train.stream > 0; }

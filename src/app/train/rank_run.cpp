@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "app/assemble.h"
@@ -42,6 +43,14 @@ std::vector<std::string> files_to_share(const fs::path& run) {
   return names;
 }
 
+std::string hash_of_adapter(const fs::path& folder) {
+  std::string all;
+  for (const char* name : {"adapter_model.safetensors", "model.safetensors"}) {
+    if (!folder.empty() && fs::exists(folder / name)) all += content_hash(read_file(folder / name));
+  }
+  return all;
+}
+
 int64_t free_port() {
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -63,6 +72,7 @@ pid_t start_rank(const std::map<std::string, std::string>& environment, std::vec
   pid_t child = ::fork();
   if (child < 0) throw environment_error(cat("cannot start another process: ", std::strerror(errno)));
   if (child > 0) return child;
+  ::setpgid(0, 0);  // Ctrl-C comes to us, and from us to it: once.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
   ::execv(program.c_str(), argv.data());
@@ -81,7 +91,8 @@ void take_place(const Ranks::Place& place, const Config& config) {
   if (place.size == 1) return;
   if (place.rank > 0) set_log_speaker(cat("rank ", place.rank));
   auto gpus = static_cast<int64_t>(JudgeSlots::devices().size());
-  if (gpus == 0) return;
+  bool given = gpus == 1 && std::getenv("SLURM_PROCID") && std::getenv("CUDA_VISIBLE_DEVICES");
+  if (gpus == 0 || given) return;  // srun --gpus-per-task shows each its own.
   if (config.policy.device != "cpu" && place.local >= gpus) {
     throw environment_error(
         cat("rank ", place.rank, " is number ", place.local + 1, " on a machine with ", gpus, " GPUs"), "",
@@ -98,11 +109,19 @@ RunDir open_run(const Config& config, bool overwrite, Ranks& ranks) {
   if (ranks.size() > 1) {
     ranks.require_same("program", TRITONRL_VERSION, "install the same version everywhere");
     ranks.require_same("config", yaml, "give all ranks the same files and --set options");
-    ranks.require_same("model", model_fingerprint(find_model(config.policy.model)),
-                       "policy.model must be the same everywhere");
+    fs::path model = find_model(config.policy.model);
+    ranks.require_same("model", model_fingerprint(model), "policy.model must be the same everywhere");
+    ranks.require_same("tokenizer", content_hash(read_file(model / "tokenizer.json")), "it is a file of policy.model");
+    ranks.require_same("prompt", read_file(find_data_file(config.data.prompt)), "data.prompt names it");
+    ranks.require_same("adapter", hash_of_adapter(config.policy.adapter), "policy.adapter names it");
   }
-  if (ranks.first()) return RunDir::open(path, yaml, overwrite);
+  std::optional<RunDir> first;
+  if (ranks.first()) first = RunDir::open(path, yaml, overwrite);
+  ranks.wait_for_all();  // What is overwritten is gone.
+  if (first) return std::move(*first);
   path = path / "ranks" / cat(ranks.rank());
+  bool another = fs::exists(path / "config.yaml") && read_file(path / "config.yaml") != yaml;
+  if (overwrite || another) fs::remove_all(path);
   for (const char* own : {"config.yaml", "state.json", "steps.jsonl", "verdicts.jsonl"}) fs::remove(path / own);
   for (const char* own : {"checkpoints", "tasks"}) fs::remove_all(path / own);
   return RunDir::open(path, yaml, false);
@@ -167,11 +186,9 @@ int start_ranks(int64_t count, const std::vector<std::string>& arguments) {
       tell(SIGTERM);
       continue;
     }
-    if (interrupted() && !told) {  // Ctrl-C reaches all by itself, what a scheduler sends does not.
+    if (interrupted() && !told && code == 0) {
       told = true;
-      for (const auto& [process, rank] : running) {
-        if (::getpgid(process) != ::tcgetpgrp(STDERR_FILENO)) ::kill(process, SIGTERM);
-      }
+      tell(SIGINT);
     }
     if (code != 0 && now_s() - failed_at > kToEnd) tell(SIGKILL);
     ::usleep(20'000);

@@ -53,7 +53,9 @@ void TrainedPolicy::fetch(const std::string& name) {
   fs::path folder = checkpoints_.path(name);
   std::vector<std::string> files;
   if (ranks_.first() && fs::exists(folder)) {
-    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.is_regular_file()) files.push_back(entry.path().filename().string());
+    }
   }
   files = split(ranks_.from_first(join(files, "\n")), '\n');
   if (!ranks_.first()) fs::remove_all(folder);

@@ -10,7 +10,7 @@ namespace tritonrl {
 
 namespace {
 
-volatile std::sig_atomic_t asked = 0;
+volatile std::sig_atomic_t asked = 0, signalled = 0;  // By anyone; by a signal to this process.
 
 constexpr unsigned kGraceSeconds = 20;
 
@@ -24,8 +24,9 @@ void on_alarm(int) {
 }
 
 void on_signal(int signal) {
-  if (asked) ::_exit(130);
+  if (signalled) ::_exit(130);
   asked = 1;
+  signalled = 1;
   if (signal == SIGTERM) ::alarm(kGraceSeconds);
   constexpr char kText[] = "\nstopping after this step (again to stop at once)\n";
   say(kText, sizeof kText - 1);
